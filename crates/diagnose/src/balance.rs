@@ -20,8 +20,9 @@ use nodewise_source::sample::{Allowed, Identity};
 
 pub use limits::{Limits, PRESSURE};
 pub use means::{Means, Named, Need, PageMove, remote_share, stranded_share};
-pub use never::{Never, ProcessFacts, explicit_policy};
+pub use never::{Never, ProcessFacts, explicit_policy, is_default, places_others};
 pub use plan::{Action, Done, Hold, Judged, LeftAlone, Plan, Stop, Verdict, Waiting};
+pub use room::room;
 
 use crate::situation::{ProcessState, Situation};
 use never::{Examinee, Kin};
@@ -33,6 +34,10 @@ const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 const ENOUGH: u32 = 2;
 /// A rise of the share that makes an action a bad one: our choice.
 const WORSE: f64 = 0.05;
+/// The part of its CPUs from which a process wants more than it was left: our choice.
+const FULL: f64 = 0.95;
+/// A verdict waits for the end of a stop up to this time: our choice.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// The smallest amount that is worth beginning with.
 const LEAST_MOVE: Bytes = Bytes::MIB;
 
@@ -44,6 +49,8 @@ pub struct Observation<'a> {
     pub facts: &'a BTreeMap<Identity, ProcessFacts>,
     /// CPUs and nodes that processes have by default: those of the first process.
     pub everyone: &'a Allowed,
+    /// Whether pages can be swapped out; false where that is not known.
+    pub has_swap: bool,
     /// nodewise itself.
     pub own: Pid,
 }
@@ -75,6 +82,8 @@ struct Track {
     done: f64,
     rest: Duration,
     worse: u32,
+    /// Nodes that its pages leave in the last action.
+    leaving: Vec<NodeId>,
     /// Nodes that its pages left, and when.
     left: BTreeMap<NodeId, Duration>,
     /// CPUs that this controller gave it.
@@ -125,9 +134,18 @@ impl Controller {
             }
             let need = means::need(process, situation, &self.limits);
             let track = self.track(process);
+            if track.wants_more(process) {
+                plan.release.push(Named::new(process));
+            }
             match track.stage.clone() {
                 Stage::Acting { .. } => plan.wait(process, need, Hold::Acting),
                 Stage::Settling { until } if seen.now < until => {
+                    plan.wait(process, need, Hold::Settling(until));
+                }
+                // Who waits for memory is not known: the verdict comes later.
+                Stage::Settling { until }
+                    if plan.stop.is_some() && seen.now < until.saturating_add(PATIENCE) =>
+                {
                     plan.wait(process, need, Hold::Settling(until));
                 }
                 Stage::Settling { .. } => {
@@ -165,7 +183,7 @@ impl Controller {
             track.stage = Stage::Acting { since: now };
             track.need = Some(action.need);
             track.planned = action.means.size();
-            track.left.extend(action.means.pages.iter().map(|pages| (pages.from, now)));
+            track.leaving = action.means.pages.iter().map(|pages| pages.from).collect();
             if let Some((cpus, _)) = &action.means.cpus {
                 track.ours = Some(cpus.clone());
             }
@@ -177,7 +195,10 @@ impl Controller {
         let (settle, failed) = (self.limits.settle, self.limits.failed);
         let Some(track) = self.tracks.get_mut(&identity) else { return };
         let Stage::Acting { since } = track.stage else { return };
-        self.spent.correct(since, identity, done.moved);
+        self.spent.correct(since, identity, done.moved, now);
+        if done.moved.get() > 0 {
+            track.left.extend(track.leaving.drain(..).map(|node| (node, now)));
+        }
         let tried = (done.moved + done.failed).get();
         track.done = match track.planned.get() {
             0 => 1.0,
@@ -201,6 +222,16 @@ impl Controller {
         self.spent.add(now, identity, moved);
         if let Some(track) = self.tracks.get_mut(&identity) {
             track.ours = None;
+        }
+    }
+
+    /// Notes that a process has its old CPUs again, because the new ones were too few.
+    pub fn released(&mut self, identity: Identity, now: Duration) {
+        let rest = self.limits.rest;
+        if let Some(track) = self.tracks.get_mut(&identity) {
+            track.ours = None;
+            track.worse += 1;
+            track.rest_until(now, Verdict::Worse, rest);
         }
     }
 
@@ -241,8 +272,12 @@ impl Controller {
         if was_ours && by_others {
             plan.handed_back.push((named.clone(), why.clone()));
             track.ours = None;
+            (track.stage, track.windows) = (Stage::LeftAlone, 0);
         }
-        (track.stage, track.windows) = (Stage::LeftAlone, 0);
+        // A window without evidence changes nothing, and no reason ends a rest or a verdict that is due.
+        if !why.is_ignorance() && matches!(track.stage, Stage::Seen | Stage::Candidate) {
+            (track.stage, track.windows) = (Stage::LeftAlone, 0);
+        }
         plan.left_alone.push(LeftAlone { process: named, size: process.size(), why });
     }
 
@@ -255,10 +290,17 @@ impl Controller {
         if let Some(placer) = placers.map(|process| process.name.as_ref().to_owned()).next() {
             return Some(Stop::Placer(placer));
         }
-        if seen.situation.event("oom_kill").is_some_and(|kills| kills > 0) {
-            return Some(Stop::OutOfMemory);
+        if !never::shows_defaults(seen.everyone, seen.situation) {
+            return Some(Stop::NoDefaults);
         }
-        let pressure = seen.situation.now.pressure.memory?;
+        match seen.situation.event("oom_kill") {
+            None => return Some(Stop::Unknown("processes that were killed for want of memory (oom_kill)")),
+            Some(0) => {}
+            Some(_) => return Some(Stop::OutOfMemory),
+        }
+        let Some(pressure) = seen.situation.now.pressure.memory else {
+            return Some(Stop::Unknown("how long programs wait for memory (PSI)"));
+        };
         let some = pressure.some.map_or(0.0, |stall| stall.avg10);
         let full = pressure.full.map_or(0.0, |stall| stall.avg10);
         let rises = full > 0.0 && self.full.is_some_and(|before| full > before);
@@ -282,7 +324,7 @@ impl Controller {
             _ => stranded_share(process, with_cpus),
         };
         let verdict = match after {
-            _ if matches!(plan.stop, Some(Stop::Pressure(..) | Stop::OutOfMemory)) => Verdict::Worse,
+            _ if plan.stop.is_some() => Verdict::Unknown,
             None => Verdict::Unknown,
             Some(after) if after > before + WORSE => Verdict::Worse,
             // Half of the effect of what was done.
@@ -304,7 +346,7 @@ impl Controller {
     }
 
     fn add_actions(&self, needy: &[(&ProcessState<'_>, Need)], seen: &Observation<'_>, plan: &mut Plan) {
-        let mut room = Room::new(seen.situation);
+        let mut room = Room::new(seen.situation, seen.has_swap);
         let mut hour = self.spent.left_of_hour(seen.now, &self.limits);
         for (process, need) in needy {
             match self.decide(process, *need, seen, &room, hour) {
@@ -348,6 +390,10 @@ impl Controller {
         if !means.pages.is_empty() && most < LEAST_MOVE.min(means.size()) {
             return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
         }
+        // Half of the pages beside all of the threads is no gain.
+        if means.cpus.is_some() && most < means.size() {
+            return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
+        }
         Ok(Action { process: Named::new(process), need, means, most, remote: remote_share(process) })
     }
 
@@ -358,8 +404,8 @@ impl Controller {
         track: &Track,
         seen: &Observation<'_>,
     ) -> Result<(), Hold> {
-        let balancing = seen.situation.machine.settings.numa_balancing.unwrap_or(0);
-        if balancing == 0 {
+        // Where it is not known whether the kernel balances, it has its time too.
+        if seen.situation.machine.settings.numa_balancing == Some(0) {
             return Ok(());
         }
         let waited = seen.now.saturating_sub(track.candidate_at) >= self.limits.scans_time;
@@ -385,6 +431,7 @@ impl Track {
             done: 1.0,
             rest: Duration::ZERO,
             worse: 0,
+            leaving: Vec::new(),
             left: BTreeMap::new(),
             ours: None,
         }
@@ -397,6 +444,13 @@ impl Track {
             (self.candidate_at, self.scans) = (now, means::scans(process));
         }
         self.windows = self.windows.saturating_add(1);
+    }
+
+    /// Whether it uses nearly all of the CPUs that this controller left it.
+    fn wants_more(&self, process: &ProcessState<'_>) -> bool {
+        let is_acting = matches!(self.stage, Stage::Acting { .. });
+        let Some(cpus) = self.ours.as_ref().filter(|_| !is_acting) else { return false };
+        process.cpu_share().is_some_and(|share| share >= FULL * cpus.len() as f64)
     }
 
     /// Rests are doubled as long as actions do not do what they should.

@@ -54,6 +54,8 @@ pub enum Entry {
     },
     /// Another hand has changed the process: it is left alone from now on.
     HandedBack { pid: u32, why: String },
+    /// The user wants the CPUs of its threads to stay.
+    KeptCpus {},
     /// Parts of the action were taken back.
     Undone {
         threads: bool,
@@ -79,6 +81,9 @@ pub struct Began {
     pub process: ProcessEntry,
     /// Ticks since boot: threads and children that are younger have their CPUs from this action.
     pub at_ticks: u64,
+    /// Addresses of the program; another program in the same process has others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     #[serde(flatten)]
     pub action: ActionEntry,
 }
@@ -178,17 +183,31 @@ impl Line {
     }
 }
 
+/// Reads the lines of a journal that are whole and known, and says which others there are.
+pub fn parse_known(text: &str) -> (Vec<Line>, Vec<String>) {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let (mut lines, mut bad) = (Vec::new(), Vec::new());
+    for (number, text) in (1u32..).zip(whole.lines()) {
+        match parsed(number, text) {
+            Ok(line) => lines.push(line),
+            Err(why) => bad.push(why),
+        }
+    }
+    (lines, bad)
+}
+
+fn parsed(number: u32, text: &str) -> Result<Line, String> {
+    let wrong = || format!("line {number} is {}: expected a line of {SCHEMA}", quote(&shortened(text)));
+    serde_json::from_str::<Line>(text).ok().filter(|line| line.schema == SCHEMA).ok_or_else(wrong)
+}
+
 /// Reads a journal.
 ///
 /// # Errors
 /// The first line that is none of a journal, with its number.
 pub fn parse(text: &str) -> Result<Vec<Line>, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let line = |(number, text): (u32, &str)| {
-        let wrong = || format!("line {number} is {}: expected a line of {SCHEMA}", quote(&shortened(text)));
-        serde_json::from_str::<Line>(text).ok().filter(|line| line.schema == SCHEMA).ok_or_else(wrong)
-    };
-    (1..).zip(whole.lines()).map(line).collect()
+    (1..).zip(whole.lines()).map(|(number, text)| parsed(number, text)).collect()
 }
 
 fn shortened(text: &str) -> String {
@@ -205,6 +224,8 @@ pub struct OpenAction {
     pub threads: Vec<ThreadChange>,
     /// Pages that may have moved, and where they were.
     pub runs: Vec<Run>,
+    /// Whether the CPUs of its threads are to stay.
+    pub keeps_cpus: bool,
 }
 
 /// The actions that were not taken back, the oldest first.
@@ -215,8 +236,12 @@ pub fn open_actions(lines: &[Line]) -> Vec<OpenAction> {
         match (&line.entry, open.get_mut(&id)) {
             (Entry::Began(began), _) => {
                 let (began, boot) = (began.clone(), line.boot.clone());
-                open.insert(id, OpenAction { id, boot, began, threads: Vec::new(), runs: Vec::new() });
+                open.insert(
+                    id,
+                    OpenAction { id, boot, began, threads: Vec::new(), runs: Vec::new(), keeps_cpus: false },
+                );
             }
+            (Entry::KeptCpus {}, Some(action)) => action.keeps_cpus = true,
             (Entry::Affinity { threads }, Some(action)) => action.threads.extend(threads.iter().cloned()),
             (Entry::Batch { runs }, Some(action)) => {
                 action.runs.extend(runs.iter().filter_map(RunEntry::to_run));

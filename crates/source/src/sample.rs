@@ -49,7 +49,7 @@ use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
 use crate::paths;
 use crate::process::Pid;
-use crate::tree::Tree;
+use crate::tree::{ReadCause, Tree};
 
 pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name, names_up as group_names_up};
 pub use bandwidth::BandwidthScope;
@@ -164,6 +164,35 @@ impl Identity {
         let stat = pid_stat::parse(&text).ok()?;
         Some(Self { pid, started_ticks: stat.started_ticks })
     }
+
+    /// Whether the process still runs. A file that cannot be read is no end.
+    ///
+    /// # Source
+    /// `/proc/PID/stat`.
+    pub fn life(self, tree: &Tree) -> Life {
+        match tree.read_text(&format!("{}/stat", paths::process(self.pid))) {
+            Ok(None) => Life::Ended,
+            Err(error) if error.cause == ReadCause::System(GONE) => Life::Ended,
+            Err(_) => Life::Unknown,
+            Ok(Some(text)) => match pid_stat::parse(&text) {
+                Err(_) => Life::Unknown,
+                Ok(stat) if stat.started_ticks == self.started_ticks => Life::Runs,
+                Ok(_) => Life::Ended,
+            },
+        }
+    }
+}
+
+/// `ESRCH`: the process has ended.
+const GONE: i32 = 3;
+
+/// Whether a process still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    Runs,
+    Ended,
+    /// It cannot be read.
+    Unknown,
 }
 
 /// A process at one moment.

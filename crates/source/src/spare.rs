@@ -75,6 +75,49 @@ fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Byte
     Some(Bytes::new(free.saturating_add(reclaimable(files)).saturating_add(reclaimable(slab))))
 }
 
+/// A node's memory, as room for pages is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRoom {
+    pub size: Bytes,
+    pub free: Bytes,
+    /// Free memory and caches of files, less the high watermark.
+    pub available: Bytes,
+    /// The sum of the high watermarks of its zones.
+    pub high: Bytes,
+}
+
+/// A node's memory now; `None` where the files do not say all of it.
+///
+/// # Source
+/// `/sys/devices/system/node/nodeN/meminfo` and the watermarks of `/proc/zoneinfo`.
+pub fn node_room(tree: &Tree, node: NodeId, page: Bytes) -> Option<NodeRoom> {
+    let fields = file::parsed(tree, &paths::of_node(node, "meminfo"), |text| meminfo::parse(text, node));
+    let fields = fields.ok()??.value;
+    let size = |name: &str| {
+        fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
+            MeminfoValue::Size(size) => Some(size),
+            MeminfoValue::Count(_) => None,
+        })
+    };
+    let zones = crate::system::zones(tree).ok()??.value;
+    let marks = zones.zones.iter().filter(|zone| zone.node == node).filter_map(|zone| zone.high);
+    let high = page.times(marks.reduce(u64::saturating_add)?);
+    let free = size("MemFree")?;
+    let can = free + size("Active(file)")? + size("Inactive(file)")? + size("SReclaimable")?;
+    let available = Bytes::new(can.get().saturating_sub(high.get()));
+    Some(NodeRoom { size: size("MemTotal")?, free, available, high })
+}
+
+/// Whether pages can be swapped out; `None` where that is not known.
+///
+/// # Source
+/// `/proc/meminfo`, `SwapTotal`.
+pub fn has_swap(tree: &Tree) -> Option<bool> {
+    let text = tree.read_text(paths::MEMINFO).ok()??;
+    let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"))?;
+    line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|size| size > 0)
+}
+
 /// Free pages of a node's pool of huge pages; `None` where there is no such pool.
 ///
 /// # Source
@@ -121,6 +164,9 @@ pub fn limit_used(tree: &Tree, pid: Pid) -> Option<f64> {
         Some(if limit == 0 { 0 } else { 1_000_000 - (used as f64 / limit as f64 * 1e6).min(1e6) as u64 })
     };
     let groups = groups(tree, pid)?;
+    if groups.iter().any(|(mount, group)| !tree.exists(&format!("{mount}/{group}"))) {
+        return None;
+    }
     let least = groups.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, unused)).min();
     Some(least.map_or(0.0, |unused| (1_000_000 - unused) as f64 / 1e6))
 }
@@ -316,10 +362,38 @@ mod tests {
                 .file("/sys/fs/cgroup/job/memory.stat", "active_file 100\n");
             assert_eq!(limit_used(&Tree::memory(files), Pid::new(7)), expected, "{limit}");
         };
+        let outside = Memory::new()
+            .file("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
+            .file("/proc/7/cgroup", "0::/not/here\n");
+        assert_eq!(limit_used(&Tree::memory(outside), Pid::new(7)), None, "its group is not to be seen");
         check("1000\n", Some(0.9));
         check("max\n", Some(0.0));
         check("100\n", Some(1.0));
         assert_eq!(limit_used(&Tree::memory(Memory::new()), Pid::new(7)), None, "unknown is not 0");
+    }
+
+    #[test]
+    fn room_is_known_only_where_all_of_it_is() {
+        let zones = "Node 1, zone Normal\n  pages free 9\n        min 5\n        low 10\n        high 20\n";
+        let lines =
+            ["MemTotal: 900", "MemFree: 300", "Active(file): 30", "Inactive(file): 30", "SReclaimable: 9"];
+        let text =
+            |lines: &[&str]| lines.iter().map(|line| format!("Node 1 {line} kB\n")).collect::<String>();
+        let page = Bytes::from_kib(4);
+        let expected = NodeRoom {
+            size: Bytes::from_kib(900),
+            free: Bytes::from_kib(300),
+            available: Bytes::from_kib(369 - 80),
+            high: Bytes::from_kib(80),
+        };
+        assert_eq!(node_room(&tree(&text(&lines), zones), NODE, page), Some(expected));
+        assert_eq!(node_room(&tree(&text(&lines), ""), NODE, page), None);
+        assert_eq!(node_room(&tree(&text(&lines[..4]), zones), NODE, page), None);
+        let swap = |text: &str| has_swap(&Tree::memory(Memory::new().file(paths::MEMINFO, text)));
+        assert_eq!(
+            (swap("SwapTotal: 0 kB\n"), swap("SwapTotal: 8 kB\n"), swap("")),
+            (Some(false), Some(true), None)
+        );
     }
 
     #[test]

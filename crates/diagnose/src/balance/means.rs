@@ -119,7 +119,10 @@ pub(super) fn choose(
     if process.share(size) >= 1.0 - limits.act_at {
         return Ok(both);
     }
-    let others: NodeSet = process.memory.keys().copied().filter(|node| *node != home).collect();
+    // What is on nodes without CPUs was put there by the kernel, or on purpose.
+    let with_cpus = situation.places.with_cpus();
+    let others = process.memory.keys().copied().filter(|node| *node != home && with_cpus.contains(*node));
+    let others: NodeSet = others.collect();
     let target = NodeSet::from_iter([home]);
     let Ok(pages) = move_pages(process, &others, &target, situation, room, left, limits) else {
         return without;

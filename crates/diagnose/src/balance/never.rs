@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, CpuSet};
+use nodewise_machine::{Bytes, CpuSet, NodeSet};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample};
 
@@ -34,6 +34,8 @@ pub struct ProcessFacts {
     pub limit_used: Option<f64>,
     /// The CPUs of each of its threads.
     pub threads: Option<Vec<CpuSet>>,
+    /// The memory policies of its threads that are not the default, in the kernel's words.
+    pub policies: Option<Vec<String>>,
 }
 
 /// Why a process is never touched.
@@ -76,6 +78,11 @@ pub enum Never {
 }
 
 impl Never {
+    /// Whether it may be harmless, and only was not readable now.
+    pub(super) const fn is_ignorance(&self) -> bool {
+        matches!(self, Self::PolicyUnknown | Self::Unreadable(_))
+    }
+
     /// Its word, in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -161,7 +168,12 @@ impl Kin {
 
 /// Whether a process places others.
 pub(super) fn is_placer(process: &ProcessSample) -> bool {
-    !process.kernel_thread && PLACERS.iter().any(|name| *name == &*process.name)
+    !process.kernel_thread && places_others(process.name.as_bytes())
+}
+
+/// Whether a program of this name places others.
+pub fn places_others(name: &[u8]) -> bool {
+    PLACERS.iter().any(|known| known.as_bytes() == name)
 }
 
 /// A process before the judgement.
@@ -190,7 +202,7 @@ pub(super) fn never(
     by_kin(identity.pid, kin)
         .or_else(|| by_owner(state))
         .or_else(|| by_cpus(process, situation))
-        .or_else(|| by_policy(state))
+        .or_else(|| by_policy(process))
         .or_else(|| by_facts(process, limits))
         .or_else(|| {
             let age = situation.now.moment.since_boot.checked_sub(started(identity));
@@ -240,11 +252,14 @@ fn by_cpus(process: &Examinee<'_>, situation: &Situation<'_>) -> Option<Never> {
     };
     let group = process.state.process.group.as_deref();
     let group = situation.now.groups.iter().find(|of| Some(&*of.path) == group).map(|of| &of.allowed);
-    let narrow = group.and_then(|group| group.cpus.as_ref()).is_some_and(|cpus| !all.is_subset(cpus));
-    if narrow || !all_nodes.is_subset(nodes) {
+    let online = situation.machine.online_cpus();
+    let narrow = group.and_then(|group| group.cpus.as_ref());
+    let narrow = narrow.is_some_and(|cpus| !all.intersection(&online).is_subset(cpus));
+    let existing = situation.machine.node_ids();
+    if narrow || nodes.intersection(&existing) != all_nodes.intersection(&existing) {
         return Some(Never::Cpuset);
     }
-    let is_free = |cpus: &CpuSet| all.is_subset(cpus) || process.ours == Some(cpus);
+    let is_free = |cpus: &CpuSet| is_default(cpus, all, &online) || process.ours == Some(cpus);
     let tasks = process.state.process.tasks.iter().flatten();
     let mut seen = tasks.filter_map(|task| task.allowed.as_ref()?.cpus.as_ref());
     let Some(threads) = process.facts.and_then(|facts| facts.threads.as_ref()) else {
@@ -256,23 +271,46 @@ fn by_cpus(process: &Examinee<'_>, situation: &Situation<'_>) -> Option<Never> {
     (!all_free).then_some(Never::Affinity)
 }
 
-fn by_policy(state: &ProcessState<'_>) -> Option<Never> {
-    state.mappings.map_or(Some(Never::PolicyUnknown), explicit_policy)
+/// Whether CPUs are those that every process has: more of them were set on purpose too.
+pub fn is_default(cpus: &CpuSet, everyone: &CpuSet, online: &CpuSet) -> bool {
+    cpus.intersection(online) == everyone.intersection(online)
 }
 
-/// Whether some memory of a process is under a policy other than the default, or an unknown one.
+/// Whether the first process has all CPUs and nodes, so that it shows what others have by default.
+pub(super) fn shows_defaults(everyone: &Allowed, situation: &Situation<'_>) -> bool {
+    let nodes: NodeSet = situation.memory_nodes().intersection(&situation.machine.node_ids());
+    let cpus = situation.machine.online_cpus();
+    everyone.cpus.as_ref().is_some_and(|all| cpus.is_subset(all))
+        && everyone.nodes.as_ref().is_some_and(|all| nodes.is_subset(all))
+}
+
+fn by_policy(process: &Examinee<'_>) -> Option<Never> {
+    let of_mappings = process.state.mappings.map_or(Some(Never::PolicyUnknown), explicit_policy);
+    if let Some(Never::Policy(_)) = of_mappings {
+        return of_mappings;
+    }
+    match process.facts.map(|facts| &facts.policies) {
+        None => Some(Never::Unreadable("its state")),
+        Some(None) => Some(Never::PolicyUnknown),
+        Some(Some(policies)) => policies.first().cloned().map(Never::Policy).or(of_mappings),
+    }
+}
+
+/// Whether some memory of a process is under a policy other than the default, or an unknown one. A policy over memory
+/// that is still empty counts: it says where pages will be.
 pub fn explicit_policy(mappings: &ProcessMappings) -> Option<Never> {
-    let with_pages = mappings.mappings.iter().filter(|mapping| {
-        mapping.kind.follows_policy() && mapping.resident().is_none_or(|size| size.get() > 0)
-    });
-    for mapping in with_pages {
+    let mut unknown = mappings.mappings.is_empty();
+    for mapping in &mappings.mappings {
         match &mapping.policy {
-            None => return Some(Never::PolicyUnknown),
             Some(policy) if policy.text != "default" => return Some(Never::Policy(policy.text.clone())),
             Some(_) => {}
+            None => {
+                let is_empty = mapping.resident().is_some_and(|size| size.get() == 0);
+                unknown |= mapping.kind.follows_policy() && !is_empty;
+            }
         }
     }
-    None
+    unknown.then_some(Never::PolicyUnknown)
 }
 
 fn by_facts(process: &Examinee<'_>, limits: &Limits) -> Option<Never> {

@@ -167,6 +167,10 @@ pub enum Stop {
     OutOfMemory,
     /// Another program places processes.
     Placer(String),
+    /// The first process has not all CPUs and nodes, so that nothing shows what others have by default.
+    NoDefaults,
+    /// This fact, without which it is not safe to move memory, is not readable.
+    Unknown(&'static str),
 }
 
 impl Stop {
@@ -177,6 +181,8 @@ impl Stop {
             Self::Pressure(..) => "memory_pressure",
             Self::OutOfMemory => "out_of_memory",
             Self::Placer(_) => "other_placer",
+            Self::NoDefaults => "defaults_unknown",
+            Self::Unknown(_) => "unknown",
         }
     }
 }
@@ -190,8 +196,12 @@ impl fmt::Display for Stop {
             }
             Self::OutOfMemory => f.write_str("the kernel killed a process for want of memory"),
             Self::Placer(name) => {
-                write!(f, "{} places processes too: leave the work to one of both", quote(name))
+                write!(f, "{} places processes too: stop one of them", quote(name))
             }
+            Self::NoDefaults => f.write_str(
+                "process 1 has not all CPUs and nodes: which processes were placed on purpose is unknown",
+            ),
+            Self::Unknown(fact) => write!(f, "{fact} not readable"),
         }
     }
 }
@@ -207,6 +217,8 @@ pub struct Plan {
     /// Processes with less memory than the limit.
     pub small: usize,
     pub judged: Vec<Judged>,
+    /// Processes that want more CPUs than this controller left them: they are to have their old ones.
+    pub release: Vec<Named>,
     /// Processes that this controller had moved and that another hand has changed since.
     pub handed_back: Vec<(Named, Never)>,
     /// Processes whose memory is known.

@@ -28,10 +28,11 @@ impl Spent {
     }
 
     /// Takes back what was reserved for a process at a moment and not used.
-    pub(super) fn correct(&mut self, since: Duration, identity: Identity, moved: Bytes) {
+    pub(super) fn correct(&mut self, since: Duration, identity: Identity, moved: Bytes, now: Duration) {
         let mut all = self.moves.iter_mut().rev();
         if let Some(entry) = all.find(|(at, of, _)| *at == since && *of == identity) {
-            entry.2 = moved;
+            // They count from when they are known to have moved: an action can take longer than an hour.
+            (entry.0, entry.2) = (now, moved);
         }
     }
 
@@ -60,26 +61,42 @@ impl Spent {
     }
 }
 
+/// Bytes that a node can take, so that it keeps free and available memory. Without swap nothing but caches can leave it,
+/// so what is to stay available has to be free.
+pub fn room(
+    size: Bytes,
+    free: Bytes,
+    available: Bytes,
+    high: Bytes,
+    has_swap: bool,
+    limits: &Limits,
+) -> Bytes {
+    let keep_available = size.get() as f64 * limits.keep_available;
+    let keep_free = high.get() as f64 * limits.keep_high;
+    let keep_free = if has_swap { keep_free } else { keep_free.max(keep_available) };
+    let free = (free.get() as f64 - keep_free).max(0.0);
+    let available = (available.get() as f64 - keep_available).max(0.0);
+    Bytes::new(free.min(available) as u64)
+}
+
 /// Room on the nodes, as the actions of one plan take it.
 pub(super) struct Room {
     nodes: BTreeMap<NodeId, NodeState>,
     taken: BTreeMap<NodeId, Bytes>,
+    has_swap: bool,
 }
 
 impl Room {
-    pub(super) fn new(situation: &Situation<'_>) -> Self {
-        Self { nodes: situation.nodes.clone(), taken: BTreeMap::new() }
+    pub(super) fn new(situation: &Situation<'_>, has_swap: bool) -> Self {
+        Self { nodes: situation.nodes.clone(), taken: BTreeMap::new(), has_swap }
     }
 
     /// Bytes that a node can take; `None` where its watermark or its available memory is not known.
     pub(super) fn left(&self, node: NodeId, limits: &Limits) -> Option<Bytes> {
         let state = self.nodes.get(&node)?;
-        let keep_free = state.high?.get() as f64 * limits.keep_high;
-        let keep_available = state.size.get() as f64 * limits.keep_available;
-        let free = (state.free.get() as f64 - keep_free).max(0.0);
-        let available = (state.available?.get() as f64 - keep_available).max(0.0);
+        let left = room(state.size, state.free, state.available?, state.high?, self.has_swap, limits);
         let taken = self.taken.get(&node).copied().unwrap_or_default();
-        Some(Bytes::new((free.min(available) as u64).saturating_sub(taken.get())))
+        Some(Bytes::new(left.get().saturating_sub(taken.get())))
     }
 
     pub(super) fn take(&mut self, node: NodeId, size: Bytes) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nodewise_machine::mapping::MappingKind;
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeSet, PolicyMode};
+use nodewise_source::parse::pressure::Pressure;
 use nodewise_source::parse::proc_stat::CpuTimes;
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample};
@@ -53,6 +54,7 @@ impl Program {
             traced: Some(false),
             limit_used: Some(0.0),
             threads: Some(Vec::new()),
+            policies: Some(Vec::new()),
         };
         Self {
             pid,
@@ -72,6 +74,9 @@ struct World {
     programs: Vec<Program>,
     controller: Controller,
     windows: u64,
+    /// CPUs of the first process; all without.
+    first: Option<&'static str>,
+    has_swap: bool,
     /// Changes the fixture of each window.
     more: fn(&mut Fixture),
 }
@@ -82,7 +87,15 @@ impl World {
     }
 
     fn with(limits: Limits, spec: &'static str, programs: Vec<Program>) -> Self {
-        Self { spec, programs, controller: Controller::new(limits), windows: 0, more: |_| {} }
+        Self {
+            spec,
+            programs,
+            controller: Controller::new(limits),
+            windows: 0,
+            first: None,
+            has_swap: true,
+            more: |_| {},
+        }
     }
 
     fn now(&self) -> Duration {
@@ -100,8 +113,10 @@ impl World {
                 cpus: program.cpus.as_deref(),
                 nodes: program.nodes.as_deref(),
             });
-            if let Some(policy) = &program.policy {
-                fixture.mappings(program.pid, &[(MappingKind::Anonymous, policy.clone(), &program.memory)]);
+            match &program.policy {
+                Some(policy) => fixture
+                    .mappings(program.pid, &[(MappingKind::Anonymous, policy.clone(), &program.memory)]),
+                None => fixture.now.mappings.retain(|read| read.identity != identity(program.pid)),
             }
         }
         // CPUs without a thread of these programs are idle.
@@ -115,6 +130,9 @@ impl World {
             };
         }
         each(&mut fixture, |process| process.group = Some("/user.slice".into()));
+        fixture.happened(&[("oom_kill", 0)]);
+        fixture.now.pressure.memory = Some(Pressure { some: None, full: None });
+        fixture.machine.settings.numa_balancing = Some(0);
         (self.more)(&mut fixture);
         fixture
     }
@@ -124,8 +142,9 @@ impl World {
         let fixture = self.fixture();
         let facts: BTreeMap<Identity, ProcessFacts> =
             self.programs.iter().map(|program| (identity(program.pid), program.facts.clone())).collect();
+        let all = fixture.machine.online_cpus();
         let everyone =
-            Allowed { cpus: Some(fixture.machine.online_cpus()), nodes: Some(fixture.machine.node_ids()) };
+            Allowed { cpus: Some(self.first.map_or(all, cpus)), nodes: Some(fixture.machine.node_ids()) };
         let situation =
             Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).expect("two samples");
         let observation = Observation {
@@ -133,6 +152,7 @@ impl World {
             situation: &situation,
             facts: &facts,
             everyone: &everyone,
+            has_swap: self.has_swap,
             own: OWN,
         };
         self.windows += 1;

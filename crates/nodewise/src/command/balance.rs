@@ -2,6 +2,7 @@
 
 mod act;
 mod entries;
+mod guard;
 mod kept;
 mod undo;
 mod watch;
@@ -9,25 +10,27 @@ mod watch;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, Verdict};
+use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, Stop, Verdict};
 use nodewise_machine::printable::printable;
 use nodewise_source::balance_journal::Entry;
 use nodewise_source::process::{Pid, status};
-use nodewise_source::sample::Moment;
+use nodewise_source::sample::{Identity, Moment};
 use nodewise_source::tree::Tree;
 use nodewise_view::text;
 use nodewise_view::text::balance::PlanSetting;
 
 use crate::cli::Global;
 use crate::cli::balance::{Balance, BalanceVerb};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, INTERNAL, Outcome};
 use crate::{measuring, output};
 
 use act::{Acted, Actor};
 use kept::{Kept, Lock};
 use undo::{Parts, take_back};
-use watch::Watcher;
+use watch::{Watcher, Window};
 
+/// Windows in a row without evidence after which it gives up.
+const MOST_SKIPPED: u32 = 5;
 /// Exit code where an action made it worse.
 const WORSE: u8 = 1;
 /// Capabilities by their bits in `include/uapi/linux/capability.h`.
@@ -84,8 +87,9 @@ fn dry_run(args: &Balance, global: &Global) -> Outcome {
     let mut last = None;
     for _ in 0..args.windows {
         match watcher.window(args.window, &mut controller, &interrupt)? {
-            Some(plan) => last = Some(plan),
-            None => break,
+            Window::Seen(plan) => last = Some(plan),
+            Window::Skipped(why) => output::say(&format!("a window was left out: {why}")),
+            Window::Ended => break,
         }
     }
     let Some(plan) = last else {
@@ -112,8 +116,13 @@ struct Session<'a> {
     watcher: Watcher,
     controller: Controller,
     /// Actions of this session that were not taken back, with their processes.
-    ids: Vec<(u64, nodewise_source::sample::Identity)>,
+    ids: Vec<(u64, Identity)>,
     worse: usize,
+    /// Windows in a row that could not be seen.
+    skipped: u32,
+    /// Why nothing was done in the last window.
+    stop: Option<&'static str>,
+    until: Option<Instant>,
 }
 
 fn apply(args: &Balance) -> Outcome {
@@ -124,16 +133,37 @@ fn apply(args: &Balance) -> Outcome {
     let kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
     let watcher = Watcher::begin(args.window, &interrupt)?;
     let controller = Controller::new(limits(args));
-    let mut session = Session { args, tree, kept, watcher, controller, ids: Vec::new(), worse: 0 };
+    let mut session = Session {
+        args,
+        tree,
+        kept,
+        watcher,
+        controller,
+        ids: Vec::new(),
+        worse: 0,
+        skipped: 0,
+        stop: None,
+        until: None,
+    };
+    if let Some(bad) = session.kept.bad().first() {
+        return Err(Failure::cannot(format_args!("the journal: {bad}; --journal names another file")));
+    }
+    session.release_left()?;
     session.say(format_args!(
         "watching windows of {:?}; journal {}",
         args.window,
         printable(&session.kept.path())
     ))?;
     let end = args.run_for.and_then(|length| Instant::now().checked_add(length));
+    session.until = end;
     let result = loop {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) || interrupt.load(Ordering::Relaxed) {
+            break Ok(());
+        }
+        // CPU time of a short window is too coarse for a decision.
+        if left.is_some_and(|left| left < args.window / 2) {
+            measuring::wait(end.unwrap_or_else(Instant::now), &interrupt, || false);
             break Ok(());
         }
         let window = left.map_or(args.window, |left| left.min(args.window));
@@ -147,7 +177,8 @@ fn apply(args: &Balance) -> Outcome {
         let released = session.release(|_| true);
         return result.and(released).map(|()| if session.worse > 0 { WORSE } else { 0 });
     }
-    result.map(|()| if session.worse > 0 { WORSE } else { 0 })
+    let kept = session.keep();
+    result.and(kept).map(|()| if session.worse > 0 { WORSE } else { 0 })
 }
 
 impl Session<'_> {
@@ -165,9 +196,27 @@ impl Session<'_> {
         length: Duration,
         interrupt: &std::sync::Arc<std::sync::atomic::AtomicBool>,
     ) -> Result<bool, Failure> {
-        let Some(plan) = self.watcher.window(length, &mut self.controller, interrupt)? else {
-            return Ok(false);
+        let plan = match self.watcher.window(length, &mut self.controller, interrupt)? {
+            Window::Seen(plan) => plan,
+            Window::Ended => return Ok(false),
+            Window::Skipped(why) => {
+                self.skipped += 1;
+                if self.skipped >= MOST_SKIPPED {
+                    return Err(Failure::new(
+                        INTERNAL,
+                        format_args!("{MOST_SKIPPED} windows in a row: {why}"),
+                    ));
+                }
+                self.say(format_args!("a window was left out: {why}"))?;
+                return Ok(true);
+            }
         };
+        self.skipped = 0;
+        let stop = plan.stop.as_ref().map(Stop::word);
+        if let Some(why) = plan.stop.as_ref().filter(|_| stop != self.stop) {
+            self.say(format_args!("nothing is moved: {why}"))?;
+        }
+        self.stop = stop;
         self.judge(&plan)?;
         self.kept.shrink_if_large(&self.tree)?;
         if let Some(action) = plan.actions.first() {
@@ -191,10 +240,14 @@ impl Session<'_> {
             limits: self.controller.limits(),
             everyone: self.watcher.everyone(),
             interrupt: std::sync::Arc::clone(interrupt),
+            until: self.until,
         };
-        let Acted { done, ending, took } = actor.act(&mut self.kept, id, action)?;
-        if done.narrowed && ending != act::DONE {
+        let Acted { mut done, ending, took } = actor.act(&mut self.kept, id, action)?;
+        let tried = (done.moved + done.failed).get();
+        let failed = tried > 0 && done.failed.get() as f64 / tried as f64 > self.controller.limits().failed;
+        if done.narrowed && (ending != act::DONE || failed) {
             self.release(|open| open == id)?;
+            done.narrowed = false;
         }
         self.controller.end(action.process.identity, Moment::now().since_boot, done);
         self.say(format_args!("action {id}: {ending}; {} moved in {:.1} s", done.moved, took.as_secs_f64()))
@@ -209,7 +262,17 @@ impl Session<'_> {
                 printable(&process.name),
                 process.identity.pid
             ))?;
+            self.release_process(process.identity)?;
             self.ids.retain(|(_, identity)| *identity != process.identity);
+        }
+        for process in &plan.release {
+            self.say(format_args!(
+                "{} ({}) uses all of its CPUs: it gets the others back",
+                printable(&process.name),
+                process.identity.pid
+            ))?;
+            self.release_process(process.identity)?;
+            self.controller.released(process.identity, Moment::now().since_boot);
         }
         for judged in &plan.judged {
             self.judge_one(judged)?;
@@ -242,6 +305,35 @@ impl Session<'_> {
             self.say(format_args!("action {id}: taken back, {} moved", back.moved))?;
         }
         self.ids.retain(|(known, _)| *known != id);
+        Ok(())
+    }
+
+    /// Takes back what sessions that were killed have left: threads of theirs would keep their CPUs.
+    fn release_left(&mut self) -> Result<(), Failure> {
+        let open = self.kept.open_actions();
+        let left = open.iter().rev().filter(|action| !action.threads.is_empty() && !action.keeps_cpus);
+        for action in left {
+            let machine = self.watcher.machine();
+            let back = take_back(&self.tree, machine, &mut self.kept, action, Parts::Threads, None)?;
+            self.say(format_args!(
+                "action {} of an earlier session: {} threads have their CPUs back",
+                action.id, back.threads
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn release_process(&mut self, identity: Identity) -> Result<(), Failure> {
+        let ids: Vec<u64> =
+            self.ids.iter().filter(|(_, known)| *known == identity).map(|(id, _)| *id).collect();
+        self.release(|id| ids.contains(&id))
+    }
+
+    /// Notes that the CPUs of threads are to stay.
+    fn keep(&mut self) -> Result<(), Failure> {
+        for action in self.kept.open_actions().iter().filter(|action| !action.threads.is_empty()) {
+            self.kept.write(Some(action.id), Entry::KeptCpus {})?;
+        }
         Ok(())
     }
 

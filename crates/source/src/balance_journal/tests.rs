@@ -12,6 +12,7 @@ fn began() -> Entry {
     Entry::Began(Began {
         process: ProcessEntry { pid: 100, started_ticks: 5, name: "java \u{1b}[2J".to_owned() },
         at_ticks: 900,
+        image: None,
         action: ActionEntry {
             need: "stranded".to_owned(),
             need_share: 0.5,

@@ -1,14 +1,23 @@
 //! Others' claims on a process: who placed its threads, locked its memory, or traces it.
 
+use std::time::Duration;
+
 use nodewise_machine::{Bytes, CpuSet};
 
 use super::{Pid, numbers, status};
+use crate::mappings::PAGE_COST;
 use crate::parse::{pid_stat, proc_status};
 use crate::paths;
-use crate::tree::Tree;
+use crate::tree::{ReadCause, Tree};
 
 /// Most threads that are looked at.
 const MOST_THREADS: usize = 1 << 16;
+/// The dearest reading of the policies of all threads: each walks the pages of the first mapping.
+const MOST_POLICY_COST: Duration = Duration::from_millis(100);
+/// Bytes of `numa_maps` that hold the policy of the first mapping; with so few the kernel walks no more mappings.
+const FIRST_MAPPING: usize = 64;
+/// `ESRCH`: the process or thread has ended.
+const GONE: i32 = 3;
 /// Scheduling policies of real time: `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of `include/uapi/linux/sched.h`.
 const REAL_TIME: [u32; 3] = [1, 2, 6];
 
@@ -29,27 +38,31 @@ pub struct Claims {
     pub traced: Option<bool>,
     /// The CPUs of each of its threads.
     pub cpus: Option<Vec<CpuSet>>,
+    /// The memory policies of its threads that are not the default, in the kernel's words; each once.
+    pub policies: Option<Vec<String>>,
 }
 
 /// Reads them.
 ///
 /// # Source
-/// `/proc/PID/status`; of each thread `/proc/PID/task/TID/stat` and `status`. Threads that end meanwhile do not count.
+/// `/proc/PID/status`; of each thread `/proc/PID/task/TID/stat`, `status` and the first line of `numa_maps`, which
+/// shows the policy of that thread. Threads that end meanwhile do not count.
 pub fn claims(tree: &Tree, pid: Pid) -> Claims {
     let status = status(tree, pid).ok().flatten().map(|parsed| parsed.value).unwrap_or_default();
     let threads = threads(tree, pid);
-    let policies = threads.as_ref().map(|threads| {
-        threads.iter().filter_map(|thread| policy(tree, pid, *thread)).collect::<Option<Vec<u32>>>()
+    let classes = threads.as_ref().map(|threads| {
+        threads.iter().filter_map(|thread| class(tree, pid, *thread)).collect::<Option<Vec<u32>>>()
     });
     let cpus = |thread: &Thread| cpus(tree, pid, thread.tid);
     Claims {
-        realtime: policies
+        realtime: classes
             .flatten()
             .filter(|all| !all.is_empty())
-            .map(|all| all.iter().any(|policy| REAL_TIME.contains(policy))),
+            .map(|all| all.iter().any(|class| REAL_TIME.contains(class))),
         locked: status.locked,
         pinned: status.pinned,
         traced: status.tracer.map(|tracer| tracer != 0),
+        policies: threads.as_ref().and_then(|threads| policies(tree, pid, threads)),
         cpus: threads
             .and_then(|threads| threads.iter().filter_map(cpus).collect::<Option<Vec<CpuSet>>>())
             .filter(|cpus| !cpus.is_empty()),
@@ -62,29 +75,99 @@ pub fn claims(tree: &Tree, pid: Pid) -> Claims {
 /// # Source
 /// `/proc/PID/task/TID/status`.
 pub fn cpus(tree: &Tree, pid: Pid, tid: u32) -> Option<Option<CpuSet>> {
-    let text = tree.read_text(&format!("{}/task/{tid}/status", paths::process(pid))).ok().flatten()?;
-    Some(proc_status::parse(&text).value.cpus_allowed)
+    let text = thread_file(tree, pid, tid, "status", None)?;
+    Some(text.and_then(|text| proc_status::parse(&text).value.cpus_allowed))
 }
 
 /// The scheduling policy of a thread; none where it has ended, `Some(None)` where the kernel does not say.
-fn policy(tree: &Tree, pid: Pid, thread: Thread) -> Option<Option<u32>> {
-    let text = tree.read_text(&format!("{}/task/{}/stat", paths::process(pid), thread.tid)).ok().flatten()?;
-    pid_stat::parse(&text).ok().map(|stat| stat.policy)
+fn class(tree: &Tree, pid: Pid, thread: Thread) -> Option<Option<u32>> {
+    let text = thread_file(tree, pid, thread.tid, "stat", None)?;
+    Some(text.and_then(|text| pid_stat::parse(&text).ok()?.policy))
 }
 
-/// The threads of a process by number; `None` where there is no such process, or it cannot be read.
+/// A file of a thread, or its beginning; none where the thread has ended, `Some(None)` where it cannot be read.
+fn thread_file(tree: &Tree, pid: Pid, tid: u32, name: &str, most: Option<usize>) -> Option<Option<String>> {
+    let folder = format!("{}/task/{tid}", paths::process(pid));
+    let path = format!("{folder}/{name}");
+    let mut bytes = Vec::new();
+    let read = match most {
+        Some(most) => tree.read_start(&path, most, &mut bytes),
+        None => tree.read_into(&path, &mut bytes),
+    };
+    match read {
+        Ok(true) => Some(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        // A kernel without the file is not a thread that has ended.
+        Ok(false) => tree.exists(&folder).then_some(None),
+        Err(error) if error.cause == ReadCause::System(GONE) => None,
+        Err(_) => Some(None),
+    }
+}
+
+/// The memory policies of threads other than the default; `None` where one is not readable, or all are too dear.
+fn policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
+    let listed = thread_file(tree, pid, threads.first()?.tid, "maps", Some(FIRST_MAPPING))??;
+    let (start, rest) = listed.split_once('-')?;
+    let (end, _) = rest.split_once(' ')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let pages = number(end)?.checked_sub(number(start)?)? / 4096;
+    let all = pages.saturating_mul(threads.len() as u64);
+    let cost = u64::try_from(PAGE_COST.as_nanos()).ok()?.saturating_mul(all);
+    if Duration::from_nanos(cost) > MOST_POLICY_COST {
+        return None;
+    }
+    let mut policies = Vec::new();
+    for thread in threads {
+        let Some(text) = thread_file(tree, pid, thread.tid, "numa_maps", Some(FIRST_MAPPING)) else {
+            continue;
+        };
+        let text = text?;
+        let policy = text.split_ascii_whitespace().nth(1)?;
+        if policy != "default" && !policies.iter().any(|known| known == policy) {
+            policies.push(policy.to_owned());
+        }
+    }
+    Some(policies)
+}
+
+/// Addresses of the program that a process runs: `exec` keeps the process and changes them. `None` where they are not
+/// readable.
+///
+/// # Source
+/// `/proc/PID/stat`: `startcode` and `startstack`, which without the right to trace are 0 or 1.
+pub fn image(tree: &Tree, pid: Pid) -> Option<String> {
+    let text = tree.read_text(&format!("{}/stat", paths::process(pid))).ok().flatten()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    let number =
+        |at: usize| rest.split_ascii_whitespace().nth(at)?.parse::<u64>().ok().filter(|number| *number > 1);
+    Some(format!("{:x}-{:x}", number(23)?, number(25)?))
+}
+
+/// A thread of a process by its number; `None` where there is none now, or it cannot be read.
+///
+/// # Source
+/// `/proc/PID/task/TID/stat`.
+pub fn thread(tree: &Tree, pid: Pid, tid: u32) -> Option<Thread> {
+    known(tree, pid, tid)?
+}
+
+fn known(tree: &Tree, pid: Pid, tid: u32) -> Option<Option<Thread>> {
+    let text = thread_file(tree, pid, tid, "stat", None)?;
+    let started = text.and_then(|text| pid_stat::parse(&text).ok().map(|stat| stat.started_ticks));
+    Some(started.map(|started_ticks| Thread { tid, started_ticks }))
+}
+
+/// The threads of a process by number; `None` where there is no such process, it cannot be read, or it has too many.
 ///
 /// # Source
 /// `/proc/PID/task/TID/stat`.
 pub fn threads(tree: &Tree, pid: Pid) -> Option<Vec<Thread>> {
-    let folder = format!("{}/task", paths::process(pid));
-    let names = tree.list(&folder).ok().flatten()?;
-    let thread = |tid: Pid| {
-        let text = tree.read_text(&format!("{folder}/{tid}/stat")).ok().flatten()?;
-        let stat = pid_stat::parse(&text).ok()?;
-        Some(Thread { tid: tid.number(), started_ticks: stat.started_ticks })
-    };
-    let mut threads: Vec<Thread> = numbers(names).take(MOST_THREADS).filter_map(thread).collect();
+    let names = tree.list(&format!("{}/task", paths::process(pid))).ok().flatten()?;
+    let tids: Vec<u32> = numbers(names).map(|tid| tid.number()).take(MOST_THREADS + 1).collect();
+    if tids.len() > MOST_THREADS {
+        return None;
+    }
+    let mut threads =
+        tids.iter().filter_map(|tid| known(tree, pid, *tid)).collect::<Option<Vec<Thread>>>()?;
     threads.sort_unstable();
     Some(threads)
 }
@@ -105,7 +188,10 @@ mod tests {
                 .file("/proc/7/task/7/stat", stat(7, 100, 0))
                 .file("/proc/7/task/7/status", "Cpus_allowed:\t3\n")
                 .file("/proc/7/task/9/stat", stat(9, 120, second_policy))
-                .file("/proc/7/task/9/status", "Cpus_allowed:\t1\n"),
+                .file("/proc/7/task/9/status", "Cpus_allowed:\t1\n")
+                .file("/proc/7/task/7/maps", "5000-9000 r--p 00000000 fe:00 1 /bin/x\n")
+                .file("/proc/7/task/7/numa_maps", "5000 default file=/bin/x mapped=1 N0=1\n")
+                .file("/proc/7/task/9/numa_maps", "5000 bind:0 file=/bin/x mapped=1 N0=1\n"),
         )
     }
 
@@ -120,6 +206,7 @@ mod tests {
             pinned: Some(Bytes::new(0)),
             traced: Some(false),
             cpus: Some(cpus),
+            policies: Some(vec!["bind:0".to_owned()]),
         };
         assert_eq!(found, expected);
         assert_eq!(claims(&tree(3, "TracerPid:\t12\n"), Pid::new(7)).realtime, Some(false));
@@ -131,6 +218,25 @@ mod tests {
         assert_eq!(claims(&tree(0, ""), Pid::new(8)), Claims::default());
         assert_eq!(threads(&tree(0, ""), Pid::new(8)), None);
         let own = claims(&Tree::live(), Pid::new(std::process::id()));
+        let broken = Memory::new().file("/proc/7/task/7/stat", "7 (x");
+        assert_eq!(threads(&Tree::memory(broken), Pid::new(7)), None, "it has not ended");
         assert!(own.realtime.is_some() && own.traced.is_some() && own.cpus.is_some(), "{own:?}");
+    }
+
+    /// The kernel shows the policy of each thread, not that of the first one only.
+    #[test]
+    fn the_policy_of_a_thread_is_its_own() {
+        let tree = Tree::live();
+        let own = Pid::new(std::process::id());
+        let before = claims(&tree, own).policies;
+        assert!(before.is_some(), "readable");
+        assert!(image(&tree, own).is_some());
+        // A first mapping that is large makes it too dear.
+        let large = Memory::new()
+            .file("/proc/7/status", "")
+            .file("/proc/7/task/7/stat", stat(7, 100, 0))
+            .file("/proc/7/task/7/maps", "5000-700000000 rw-p 00000000 00:00 0\n")
+            .file("/proc/7/task/7/numa_maps", "5000 default anon=9 N0=9\n");
+        assert_eq!(claims(&Tree::memory(large), Pid::new(7)).policies, None);
     }
 }

@@ -1,6 +1,7 @@
 //! Each reason to leave a process alone, alone.
 
-use nodewise_machine::Bytes;
+use nodewise_machine::mapping::MappingKind;
+use nodewise_machine::{Bytes, MemPolicy};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::GroupSample;
 
@@ -48,6 +49,8 @@ fn what_its_owner_decided() {
             read.mappings[0].policy = None;
         },
     );
+    check("policy_unknown", |of| of.facts.policies = None, nothing);
+    check("policy", |of| of.facts.policies = Some(vec!["bind:0".to_owned()]), nothing);
     check("affinity", |of| of.cpus = Some("4-7".to_owned()), nothing);
     check("affinity", |of| of.facts.threads = Some(vec![cpus("0-15"), cpus("5")]), nothing);
     check("cpuset", |of| of.nodes = Some("0-1".to_owned()), nothing);
@@ -167,4 +170,42 @@ fn threads_of_the_kernel_are_not_even_examined() {
         let plan = world.window();
         assert_eq!((plan.actions.len(), plan.examined, plan.left_alone.len()), (0, 0, 0));
     }
+}
+
+/// Memory that is reserved under a policy and filled later, and a file under one.
+#[test]
+fn a_policy_over_memory_without_pages_counts() {
+    for kind in [MappingKind::Anonymous, MappingKind::File] {
+        let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5])]);
+        world.more = match kind {
+            MappingKind::File => |fixture| reserve(fixture, MappingKind::File),
+            _ => |fixture| reserve(fixture, MappingKind::Anonymous),
+        };
+        for _ in 0..5 {
+            let plan = world.window();
+            assert_eq!((plan.actions.len(), plan.left_alone[0].why.word()), (0, "policy"), "{kind:?}");
+        }
+    }
+}
+
+fn reserve(fixture: &mut Fixture, kind: MappingKind) {
+    let memory = [(0, gib(2)), (1, gib(1))];
+    let bound = "bind:0".parse().expect("a policy");
+    fixture.mappings(100, &[(MappingKind::Anonymous, MemPolicy::DEFAULT, &memory), (kind, bound, &[])]);
+}
+
+/// The first process is kept on the CPUs for services, and programs are on purpose on more of them.
+#[test]
+fn cpus_beyond_those_of_the_first_process_were_set_by_another() {
+    let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5])]);
+    world.first = Some("0-1");
+    for _ in 0..5 {
+        let plan = world.window();
+        assert_eq!((plan.actions.len(), plan.left_alone[0].why.word()), (0, "affinity"));
+        assert_eq!(plan.stop.map(|stop| stop.word()), Some("defaults_unknown"));
+    }
+    let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5])]);
+    // CPUs that are offline or do not exist say nothing.
+    world.first = Some("0-63");
+    assert!(world.until_action(5).is_some());
 }

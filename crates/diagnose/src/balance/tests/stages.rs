@@ -265,9 +265,10 @@ fn node_numbers_may_have_holes() {
 fn the_most_stranded_memory_comes_first() {
     // numad compares an unsigned difference with 0, so that its order is that of its list.
     let small = Program::new(100, &[(0, gib(1))], &[4]);
-    let large = Program::new(101, &[(0, gib(9)), (2, gib(30))], &[8]);
-    let middle = Program::new(102, &[(0, gib(3))], &[12]);
-    let mut world = World::new(FOUR, vec![small, large, middle]);
+    let most = Program::new(101, &[(0, gib(9))], &[8]);
+    // The largest process has less of its memory away than the others.
+    let large = Program::new(102, &[(0, gib(3)), (3, gib(27))], &[12]);
+    let mut world = World::new(FOUR, vec![small, large, most]);
     world.window();
     world.window();
     let order: Vec<u32> =
@@ -369,4 +370,121 @@ fn a_part_of_a_plan_is_judged_by_that_part() {
     let judged = (0..5).find_map(|_| world.window().judged.into_iter().next()).unwrap();
     assert_eq!(judged.verdict, Verdict::AsPlanned);
     assert!(judged.after.is_some_and(|after| (0.49..0.51).contains(&after)));
+}
+
+fn unknown(fixture: &mut Fixture) {
+    let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+    read.mappings[0].policy = None;
+}
+
+#[test]
+fn a_window_without_evidence_changes_nothing() {
+    let mut world = World::new(FOUR, vec![stranded(100)]);
+    assert_eq!(holds(&mut world), [Hold::Windows(1, 3)]);
+    world.more = unknown;
+    assert_eq!(world.window().left_alone[0].why, Never::PolicyUnknown);
+    world.more = |_| {};
+    assert_eq!(holds(&mut world), [Hold::Windows(2, 3)]);
+    let action = world.until_action(1).unwrap();
+    let now = world.now();
+    world.controller.begin(&action, now);
+    let done = Done { narrowed: false, moved: Bytes::from_mib(900), failed: Bytes::from_mib(100) };
+    world.controller.end(identity(100), now, done);
+    world.more = unknown;
+    world.window();
+    world.more = |_| {};
+    assert!(matches!(holds(&mut world)[..], [Hold::Resting(_, Verdict::Failed)]), "the rest holds");
+}
+
+#[test]
+fn a_verdict_waits_for_the_end_of_a_stop() {
+    let mut world = World::new(FOUR, vec![stranded(100)]);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    world.more = |fixture| fixture.happened(&[("oom_kill", 1)]);
+    for _ in 0..6 {
+        assert_eq!(world.window().judged, []);
+    }
+    world.more = |_| {};
+    assert_eq!(world.window().judged[0].verdict, Verdict::AsPlanned);
+    // A stop that does not end leaves no verdict.
+    let mut world = World::new(FOUR, vec![stranded(100)]);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    world.more = |fixture| fixture.now.pressure.memory = None;
+    let judged = (0..100).find_map(|_| world.window().judged.into_iter().next()).unwrap();
+    assert_eq!(judged.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn facts_that_are_not_readable_stop_it() {
+    let check = |more: fn(&mut Fixture)| {
+        let mut world = World::new(FOUR, vec![stranded(100)]);
+        world.more = more;
+        assert!(world.until_action(9).is_none());
+        assert_eq!(world.window().stop.map(|stop| stop.word()), Some("unknown"));
+    };
+    check(|fixture| fixture.now.pressure.memory = None);
+    check(|fixture| fixture.happened(&[("pswpout", 0)]));
+    // Whether the kernel balances is not known: it has its time.
+    let mut world = World::new(FOUR, vec![stranded(100)]);
+    world.more = |fixture| fixture.machine.settings.numa_balancing = None;
+    assert!(world.until_action(5).is_none());
+    assert!(world.until_action(9).is_some());
+}
+
+#[test]
+fn without_swap_what_stays_available_is_free() {
+    let limits = Limits { affinity: false, ..Limits::default() };
+    let mut world = World::with(limits, FOUR, vec![stranded(100)]);
+    // 16 % of 64 GiB are 10.2 GiB.
+    world.more = |fixture| fixture.meminfo(1, "MemFree", gib(11));
+    assert!(world.until_action(3).is_some());
+    let mut world = World::with(limits, FOUR, vec![stranded(100)]);
+    world.has_swap = false;
+    world.more = |fixture| fixture.meminfo(1, "MemFree", gib(11));
+    assert!(world.until_action(9).is_none());
+}
+
+#[test]
+fn a_process_that_wants_more_than_it_was_left_is_released() {
+    let mut world = World::new(FOUR, vec![Program::new(100, &[(2, gib(4))], &[8, 0])]);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    assert_eq!(world.window().release, []);
+    // Five threads of it share the four CPUs.
+    world.programs[0].runs = vec![8, 9, 10, 11, 8];
+    let plan = world.window();
+    assert_eq!(plan.release[0].identity, identity(100));
+    world.controller.released(identity(100), world.now());
+    world.programs[0].cpus = None;
+    world.programs[0].facts.threads = Some(Vec::new());
+    let plan = world.window();
+    assert_eq!((plan.release.len(), plan.left_alone.len(), plan.actions.len()), (0, 0, 0));
+}
+
+#[test]
+fn memory_on_nodes_without_cpus_stays_there() {
+    // The first node where it runs has no room, so its threads go to the third with the rest of its pages.
+    let memory = [(0, gib(1)), (2, gib(8)), (3, gib(1))];
+    let mut world = World::new("3x(4c 64G) (64G tier=22); dist=20", vec![Program::new(100, &memory, &[4])]);
+    world.more = |fixture| fixture.meminfo(1, "MemFree", Bytes::from_mib(900));
+    let action = world.until_action(3).unwrap();
+    let moves = [PageMove { from: NodeId::new(0), to: NodeId::new(2), size: gib(1) }];
+    assert_eq!(action.means.pages, moves);
+}
+
+#[test]
+fn the_hour_counts_from_the_end_of_an_action() {
+    let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(10))], &[4]), stranded(101)]);
+    let action = world.until_action(3).unwrap();
+    let now = world.now();
+    world.controller.begin(&action, now);
+    // It waited for an hour, and moved then.
+    world.windows += 60 * 60 / 15 + 1;
+    let done = Done { narrowed: false, moved: gib(10), failed: Bytes::new(0) };
+    world.controller.end(identity(100), world.now(), done);
+    for _ in 0..9 {
+        assert_eq!(world.window().actions, []);
+    }
 }

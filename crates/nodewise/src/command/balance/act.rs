@@ -3,26 +3,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nodewise_diagnose::Pid;
-use nodewise_diagnose::balance::{Action, Done, Limits, explicit_policy};
+use nodewise_diagnose::balance::{Action, Done, Limits};
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
 use nodewise_source::mapped::saved::{Moved, Run};
 use nodewise_source::mapped::{MemoryKind, mappings};
-use nodewise_source::mappings::{Thoroughness, read};
-use nodewise_source::process::{claims, status};
-use nodewise_source::sample::{Allowed, Identity, Moment};
+use nodewise_source::process::claims;
+use nodewise_source::sample::{Allowed, Moment};
 use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::{PageLocation, Tried, page_size};
 use nodewise_syscall::{Call, CallError, Errno, PageScope, Task, affinity};
 
 use super::entries;
+use super::guard::Guard;
 use super::kept::Kept;
 use crate::failure::Failure;
-use crate::live_pages::LivePages;
-use crate::measuring;
 use crate::migration::engine::{self, Ending, Memory, MigrationReport, Reason, State, Surroundings, migrate};
 use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System};
@@ -30,8 +28,12 @@ use crate::migration::{Region, regions};
 
 /// Rounds over the threads: those that began during one are found in the next.
 const ROUNDS: usize = 8;
-/// How often the process is checked for changes by others while its pages move.
-const LOOK: Duration = Duration::from_secs(1);
+/// Pauses after which an action ends: its plan is too old then.
+const MOST_PAUSE: Duration = Duration::from_secs(30);
+/// Bytes that are tried before failures count.
+const TRIED: u64 = 64 << 20;
+/// Bytes of the journal that an action may have.
+const MOST_JOURNAL: u64 = 16 << 20;
 /// Ticks of `/proc/PID/stat` in a second: `USER_HZ` is 100 on every current architecture.
 const TICKS: u128 = 100;
 
@@ -46,6 +48,8 @@ pub(super) struct Actor<'a> {
     /// CPUs and nodes that processes have by default.
     pub(super) everyone: &'a Allowed,
     pub(super) interrupt: Arc<AtomicBool>,
+    /// When an action is to end, however far it is.
+    pub(super) until: Option<Instant>,
 }
 
 /// A carried out action.
@@ -61,7 +65,8 @@ impl Actor<'_> {
     pub(super) fn act(&self, kept: &mut Kept, id: u64, action: &Action) -> Result<Acted, Failure> {
         let mut acted = Acted { done: Done::default(), ending: DONE.to_owned(), took: Duration::ZERO };
         let pid = action.process.identity.pid;
-        if let Err(why) = self.confirm(action) {
+        let mut guard = self.guard(action);
+        if let Err(why) = kept.has_room().and_then(|()| guard.confirm()) {
             acted.ending = why;
             return Ok(acted);
         }
@@ -69,54 +74,28 @@ impl Actor<'_> {
         let began = Began {
             process: entries::process(&action.process),
             at_ticks: u64::try_from(at_ticks).unwrap_or(u64::MAX),
+            image: claims::image(self.tree, pid),
             action: entries::action(action),
         };
         kept.write(Some(id), Entry::Began(began))?;
         if let Some((cpus, _)) = &action.means.cpus {
             acted.done.narrowed = true;
-            if let Err(why) = self.narrow(kept, id, pid, cpus)? {
+            if let Err(why) = self.narrow(kept, id, pid, cpus, |before| guard.is_free(before))? {
                 acted.ending = why;
             }
         }
         if acted.ending == DONE && !action.means.pages.is_empty() {
-            self.move_pages(kept, id, action, &mut acted)?;
+            self.move_pages(kept, id, action, &mut guard, &mut acted)?;
         }
         kept.write(Some(id), entries::ended(&acted))?;
         Ok(acted)
     }
 
-    /// Whether the process is still what the plan saw: time has passed since.
-    fn confirm(&self, action: &Action) -> Result<(), String> {
+    fn guard<'g>(&'g self, action: &'g Action) -> Guard<'g> {
+        let cpus = action.means.cpus.as_ref().map(|(cpus, _)| cpus);
+        let online = self.machine.online_cpus();
         let identity = action.process.identity;
-        if Identity::read(self.tree, identity.pid) != Some(identity) {
-            return Err("the process has ended".to_owned());
-        }
-        let pages = &mut LivePages::open(identity.pid);
-        let seed = measuring::seed(None);
-        let mappings = read(self.tree, identity.pid, Thoroughness::ByPrice, seed, Some(pages))
-            .map_err(|error| error.to_string())?;
-        if let Some(why) = explicit_policy(&mappings) {
-            return Err(format!("changed meanwhile: it {why}"));
-        }
-        if !self.allows(identity.pid, &targets(action)) {
-            return Err("changed meanwhile: it is in a narrower cpuset".to_owned());
-        }
-        let claims = claims::claims(self.tree, identity.pid);
-        if claims.realtime != Some(false) || claims.traced != Some(false) {
-            return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
-        }
-        let (Some(all), Some(threads)) = (&self.everyone.cpus, claims.cpus) else {
-            return Err("the CPUs of its threads are not readable".to_owned());
-        };
-        if action.means.cpus.is_some() && !threads.iter().all(|cpus| all.is_subset(cpus)) {
-            return Err("changed meanwhile: another program set the CPUs of its threads".to_owned());
-        }
-        Ok(())
-    }
-
-    fn allows(&self, pid: Pid, targets: &NodeSet) -> bool {
-        let status = status(self.tree, pid).ok().flatten();
-        status.and_then(|parsed| parsed.value.mems_allowed).is_some_and(|allowed| targets.is_subset(&allowed))
+        Guard::new(self.tree, self.limits, self.everyone, online, identity, targets(action), cpus)
     }
 
     /// Narrows the CPUs of all threads; returns why it could not.
@@ -126,8 +105,10 @@ impl Actor<'_> {
         id: u64,
         pid: Pid,
         cpus: &CpuSet,
+        is_free: impl Fn(&CpuSet) -> bool,
     ) -> Result<Result<(), String>, Failure> {
         let mut seen = BTreeSet::new();
+        let others = || Ok(Err("changed meanwhile: another program set the CPUs of its threads".to_owned()));
         for _ in 0..ROUNDS {
             let Some(threads) = claims::threads(self.tree, pid) else {
                 return Ok(Err("the process has ended".to_owned()));
@@ -151,11 +132,24 @@ impl Actor<'_> {
                 continue;
             }
             kept.write(Some(id), Entry::Affinity { threads: changes.clone() })?;
+            // Time has passed on the disk: a number can be that of another thread by now, or another hand was faster.
             for change in changes {
                 let Some(task) = Task::new(change.tid) else { continue };
+                let is_it = |thread: &claims::Thread| {
+                    (thread.tid, thread.started_ticks) == (change.tid, change.started_ticks)
+                };
+                if !claims::thread(self.tree, pid, change.tid).as_ref().is_some_and(is_it) {
+                    continue;
+                }
+                match claims::cpus(self.tree, pid, change.tid) {
+                    None => continue,
+                    Some(Some(now)) if now.to_string() == change.before && is_free(&now) => {}
+                    Some(_) => return others(),
+                }
                 match affinity::set_cpus(task, cpus) {
                     Ok(()) => {}
-                    Err(error) if error.errno == Errno::ESRCH => {}
+                    // Some threads of the kernel's in a process may not be narrowed.
+                    Err(error) if matches!(error.errno, Errno::ESRCH | Errno::EINVAL) => {}
                     Err(error) => return Ok(Err(error.to_string())),
                 }
             }
@@ -168,6 +162,7 @@ impl Actor<'_> {
         kept: &mut Kept,
         id: u64,
         action: &Action,
+        guard: &mut Guard<'_>,
         acted: &mut Acted,
     ) -> Result<(), Failure> {
         let identity = action.process.identity;
@@ -181,6 +176,7 @@ impl Actor<'_> {
         let regions = regions(&mappings, &kinds, None, &goal);
         let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };
         let page = Bytes::new(page_size() as u64);
+        let kept_size = kept.size();
         let mut memory = Written {
             inner: Process {
                 tree: self.tree,
@@ -196,6 +192,8 @@ impl Actor<'_> {
             located: Vec::new(),
             written: None,
             failure: None,
+            is_full: false,
+            most: kept_size + MOST_JOURNAL,
         };
         let noted = Moved {
             pid: identity.pid,
@@ -205,12 +203,12 @@ impl Actor<'_> {
         };
         let mut around = Bounded {
             inner: System::new(self.tree, Arc::clone(&self.interrupt), action.most, page, noted),
-            actor: self,
-            pid: identity.pid,
-            targets: targets(action),
+            guard,
+            until: self.until,
+            failed: self.limits.failed,
+            page,
             left: action.most,
-            looked: Duration::ZERO,
-            changed: false,
+            ended: None,
         };
         let limits = engine::Limits {
             rate: Some(self.limits.rate),
@@ -226,7 +224,8 @@ impl Actor<'_> {
         acted.took = report.took;
         acted.done = Done { moved: report.moved, failed: failed(&report), ..acted.done };
         acted.ending = match &report.ending {
-            _ if around.changed => "handed back: another program changed its nodes".to_owned(),
+            _ if around.ended.is_some() => around.ended.unwrap_or_default(),
+            _ if memory.is_full => "its pages are in too many pieces for the journal".to_owned(),
             Ending::Done => DONE.to_owned(),
             Ending::Interrupted if around.left < page => "the bytes of the plan have moved".to_owned(),
             Ending::Interrupted => "interrupted".to_owned(),
@@ -260,6 +259,10 @@ struct Written<'a> {
     written: Option<(u64, u64)>,
     /// Why the journal cannot be written: then nothing moves any more.
     failure: Option<Failure>,
+    /// Whether the action has all of the journal that it may have.
+    is_full: bool,
+    /// The size of the journal up to which the action goes on.
+    most: u64,
 }
 
 impl Written<'_> {
@@ -313,11 +316,13 @@ impl Memory for Written<'_> {
             let runs = self.runs();
             self.written = self.located.first().zip(self.located.last()).map(|(from, to)| (from.0, to.0));
             let entry = Entry::Batch { runs: runs.iter().map(RunEntry::new).collect() };
-            if let Err(failure) = self.kept.write(Some(self.id), entry) {
+            if self.kept.size() >= self.most {
+                self.is_full = true;
+            } else if let Err(failure) = self.kept.write(Some(self.id), entry) {
                 self.failure = Some(failure);
             }
         }
-        if self.failure.is_some() {
+        if self.failure.is_some() || self.is_full {
             let call = Call::MovePages { task: self.task, pages: moves.len(), targets: None };
             return Tried { said: vec![None; moves.len()], failed: Some(CallError::new(call, Errno::EIO)) };
         }
@@ -329,18 +334,25 @@ impl Memory for Written<'_> {
     }
 }
 
-/// The system, up to the bytes of a plan, and as long as no other hand changes the process.
-struct Bounded<'a> {
+/// The system, up to the bytes of a plan, and as long as the process is what the plan saw.
+struct Bounded<'a, 'g> {
     inner: System<'a>,
-    actor: &'a Actor<'a>,
-    pid: Pid,
-    targets: NodeSet,
+    guard: &'a mut Guard<'g>,
+    until: Option<Instant>,
+    failed: f64,
+    page: Bytes,
     left: Bytes,
-    looked: Duration,
-    changed: bool,
+    /// Why it ends early.
+    ended: Option<String>,
 }
 
-impl Surroundings for Bounded<'_> {
+impl Bounded<'_, '_> {
+    fn end(&mut self, why: &str) {
+        self.ended.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+impl Surroundings for Bounded<'_, '_> {
     fn now(&self) -> Duration {
         self.inner.now()
     }
@@ -350,25 +362,41 @@ impl Surroundings for Bounded<'_> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.changed || self.left.get() < page_size() as u64 || self.inner.is_interrupted()
+        let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+        self.ended.is_some() || is_over || self.left < self.page || self.inner.is_interrupted()
     }
 
     fn memory_pressure(&mut self) -> Option<f64> {
-        let now = self.inner.now();
-        if now.saturating_sub(self.looked) >= LOOK {
-            self.looked = now;
-            self.changed = !self.actor.allows(self.pid, &self.targets);
+        if let Err(why) = self.guard.look() {
+            self.end(&why);
         }
-        self.inner.memory_pressure()
+        let pressure = self.inner.memory_pressure();
+        if pressure.is_none() {
+            self.end("how long programs wait for memory is not readable any more");
+        }
+        pressure
     }
 
     fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes> {
         // A chunk is no larger than the room.
-        self.inner.room(node, kind, page_size).map(|room| room.min(self.left))
+        let inner = self.inner.room(node, kind, page_size);
+        let room = self.guard.room(node, self.page).zip(inner).map(|(room, inner)| room.min(inner));
+        if room.is_none() {
+            self.end("the room of its target is not readable any more");
+        }
+        let none = self.ended.is_some();
+        Some(room.filter(|_| !none).unwrap_or_default().min(self.left))
     }
 
     fn progress(&mut self, report: &MigrationReport, state: State) {
         self.inner.progress(report, state);
+        if report.paused >= MOST_PAUSE {
+            self.end("it waited for room or for the memory of others, until the plan was too old");
+        }
+        let (failed, tried) = (failed(report).get(), failed(report).get() + report.moved.get());
+        if tried > TRIED && failed as f64 / tried as f64 > self.failed {
+            self.end("too many pages fail to move");
+        }
     }
 
     fn moved(&mut self, _page: u64, page_size: Bytes, _kind: MemoryKind, _from: NodeId) {

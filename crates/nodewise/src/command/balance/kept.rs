@@ -12,7 +12,7 @@ use nodewise_source::balance_journal::{self, Entry, Line, OpenAction, SCHEMA, op
 use nodewise_source::boot;
 use nodewise_source::capture::{Overwrite, write_file};
 use nodewise_source::process::Pid;
-use nodewise_source::sample::Identity;
+use nodewise_source::sample::{Identity, Life};
 use nodewise_source::tree::{Tree, read_bounded};
 use rustix::fs::{FlockOperation, flock};
 
@@ -40,6 +40,12 @@ pub(super) struct Kept {
     lines: Vec<Line>,
     /// Whether each line is printed too.
     prints: bool,
+    /// Bytes of whole lines in the file.
+    good: u64,
+    /// Whether a line failed to be written and half of it may be there.
+    is_broken: bool,
+    /// Lines that are none of this journal.
+    bad: Vec<String>,
     /// Bytes that were added since the journal was made smaller.
     added: usize,
 }
@@ -60,14 +66,30 @@ impl Kept {
         create_folder(&path)?;
         let file = append(&path).map_err(|error| wrong(io_words(&error)))?;
         let bytes = read_bounded(&path, MOST_BYTES).map_err(|cause| wrong(cause.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
-        let lines = balance_journal::parse(&text).map_err(&wrong)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (lines, bad) = balance_journal::parse_known(&text);
+        if let Some(why) = bad.first().filter(|_| lines.is_empty()) {
+            return Err(wrong(why.clone()));
+        }
         // A line that was cut is no beginning for the next one.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(|error| wrong(io_words(&error)))?;
         let next = balance_journal::ids(&lines).last().map_or(1, |last| last.saturating_add(1));
-        let mut kept = Self { path, file, boot, next, lines, prints, added: whole };
-        kept.shrink_if_large(tree)?;
+        let mut kept = Self {
+            path,
+            file,
+            boot,
+            next,
+            lines,
+            prints,
+            good: whole as u64,
+            is_broken: false,
+            bad,
+            added: whole,
+        };
+        if kept.bad.is_empty() {
+            kept.shrink_if_large(tree)?;
+        }
         Ok(kept)
     }
 
@@ -79,6 +101,24 @@ impl Kept {
     /// Actions that were not taken back, the oldest first.
     pub(super) fn open_actions(&self) -> Vec<OpenAction> {
         open_actions(&self.lines)
+    }
+
+    /// Its size in bytes.
+    pub(super) const fn size(&self) -> u64 {
+        self.good
+    }
+
+    /// Lines that are none of this journal.
+    pub(super) fn bad(&self) -> &[String] {
+        &self.bad
+    }
+
+    /// Whether an action may begin, whose lines would have to fit.
+    pub(super) fn has_room(&self) -> Result<(), String> {
+        if self.good < MOST_BYTES / 4 && !self.is_broken {
+            return Ok(());
+        }
+        Err("the journal is full: balance undo --all empties it".to_owned())
     }
 
     /// Whether an action was begun in this boot.
@@ -97,8 +137,13 @@ impl Kept {
     pub(super) fn write(&mut self, id: Option<u64>, entry: Entry) -> Result<(), Failure> {
         let line = line(&self.boot, id, entry);
         let text = line.to_text();
+        if self.is_broken {
+            return Err(Failure::cannot("the journal ends in half a line: nothing more is done"));
+        }
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
+            // Half a line is no beginning for the next one.
+            self.is_broken = self.file.set_len(self.good).is_err();
             Failure::cannot(format_args!(
                 "cannot write the journal {}: {}",
                 quote(&self.path()),
@@ -108,6 +153,7 @@ impl Kept {
         if self.prints {
             output::print_json(&text)?;
         }
+        self.good += text.len() as u64;
         self.added += text.len();
         self.lines.push(line);
         Ok(())
@@ -115,20 +161,21 @@ impl Kept {
 
     /// Leaves out what cannot be taken back any more, where the journal has become large.
     pub(super) fn shrink_if_large(&mut self, tree: &Tree) -> Result<(), Failure> {
-        if self.added < LARGE_BYTES {
+        if self.added < LARGE_BYTES || !self.bad.is_empty() {
             return Ok(());
         }
         self.added = 0;
         let is_alive = |action: &&OpenAction| {
             let process = &action.began.process;
             let identity = Identity { pid: Pid::new(process.pid), started_ticks: process.started_ticks };
-            self.is_of_this_boot(action) && Identity::read(tree, identity.pid) == Some(identity)
+            self.is_of_this_boot(action) && identity.life(tree) != Life::Ended
         };
         let open: BTreeSet<u64> =
             self.open_actions().iter().filter(is_alive).map(|action| action.id).collect();
         self.lines.retain(|line| line.id.is_some_and(|id| open.contains(&id)));
         let text: String = self.lines.iter().map(Line::to_text).collect();
         write_file(&self.path, text.as_bytes(), Overwrite::Replace).map_err(Failure::cannot)?;
+        self.good = text.len() as u64;
         self.file = append(&self.path).map_err(|error| {
             Failure::cannot(format_args!("cannot open the journal again: {}", io_words(&error)))
         })?;
@@ -241,6 +288,36 @@ mod tests {
         kept.write(Some(2), ended()).unwrap();
         let again = Kept::open(Some(&path), &tree(), false).unwrap();
         assert_eq!(again.lines.iter().filter_map(|line| line.id).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_left_out_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut kept = Kept::open(Some(&path), &tree(), false).unwrap();
+        kept.write(Some(1), ended()).unwrap();
+        append(&path).unwrap().write_all(b"{\"schema\":\xff half of a line\n").unwrap();
+        let mut kept = Kept::open(Some(&path), &tree(), false).unwrap();
+        assert!(kept.bad()[0].starts_with("line 2 is "), "{:?}", kept.bad());
+        kept.write(Some(1), ended()).unwrap();
+        let again = Kept::open(Some(&path), &tree(), false).unwrap();
+        assert_eq!((again.lines.len(), again.bad().len()), (2, 1));
+    }
+
+    #[test]
+    fn after_a_line_that_may_be_half_there_nothing_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut kept = Kept::open(Some(&path), &tree(), false).unwrap();
+        kept.write(Some(1), ended()).unwrap();
+        let good = kept.size();
+        // Neither to be written nor to be cut.
+        kept.file = File::open(&path).unwrap();
+        kept.write(Some(2), ended()).unwrap_err();
+        kept.file = append(&path).unwrap();
+        assert!(kept.write(Some(2), ended()).unwrap_err().message.contains("half a line"));
+        assert!(kept.has_room().is_err());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), good);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Taking actions back: threads get their old CPUs, and pages go to where they were.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_diagnose::Pid;
+use nodewise_diagnose::balance::explicit_policy;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
-use nodewise_machine::{Bytes, CpuSet, Machine};
+use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::Detail;
 use nodewise_source::balance_journal::{Entry, OpenAction};
 use nodewise_source::mapped::saved::Moved;
-use nodewise_source::process::{claims, family};
-use nodewise_source::sample::Identity;
+use nodewise_source::mappings::{Thoroughness, read};
+use nodewise_source::process::{claims, family, status};
+use nodewise_source::sample::{Identity, Life};
 use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::page_size;
 use nodewise_syscall::{Errno, PageScope, Task, affinity};
@@ -19,7 +21,9 @@ use super::kept::{Kept, Lock};
 use super::need_rights;
 use crate::cli::balance::Undo;
 use crate::failure::{Failure, Outcome};
-use crate::migration::engine::{self, Ending, migrate};
+use crate::live_pages::LivePages;
+use crate::migration::engine::{self, Ending, Reason, migrate};
+use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System};
 use crate::migration::regions_back;
 use crate::{input, measuring, output};
@@ -44,13 +48,18 @@ pub(super) struct Back {
     /// Threads whose CPUs another program has changed since.
     pub(super) changed: usize,
     pub(super) refused: Option<String>,
+    /// Why pages stay where they are.
+    pub(super) pages_refused: Option<String>,
     pub(super) moved: Bytes,
     pub(super) failed: Bytes,
 }
 
 impl Back {
     fn is_whole(&self) -> bool {
-        self.refused.is_none() && self.failed == Bytes::new(0) && self.changed == 0
+        self.refused.is_none()
+            && self.pages_refused.is_none()
+            && self.failed == Bytes::new(0)
+            && self.changed == 0
     }
 
     fn words(&self, action: &OpenAction) -> String {
@@ -71,7 +80,7 @@ impl Back {
         if self.failed > Bytes::new(0) {
             words.push_str(&format!("; {} could not be moved", self.failed));
         }
-        if let Some(why) = &self.refused {
+        if let Some(why) = self.refused.iter().chain(&self.pages_refused).next() {
             words.push_str(&format!("; {why}"));
         }
         words.push('\n');
@@ -86,6 +95,9 @@ pub(super) fn run(args: &Undo) -> Outcome {
     let _lock = Lock::take()?;
     let machine = input::load("live", Detail::Full)?.machine;
     let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
+    for bad in kept.bad() {
+        output::say(&format!("the journal: {bad}; this line is left out"));
+    }
     let mut open = kept.open_actions();
     open.reverse();
     match args.id {
@@ -131,7 +143,12 @@ pub(super) fn take_back(
     let pid = Pid::new(process.pid);
     let identity = Identity { pid, started_ticks: process.started_ticks };
     let mut back = Back::default();
-    if !kept.is_of_this_boot(action) || Identity::read(tree, pid) != Some(identity) {
+    let life = if kept.is_of_this_boot(action) { identity.life(tree) } else { Life::Ended };
+    if life == Life::Unknown {
+        back.refused = Some("the process cannot be read: it stays in the journal".to_owned());
+        return Ok(back);
+    }
+    if life == Life::Ended {
         back.has_ended = true;
         let undone = Entry::Undone { threads: true, pages: true, moved_bytes: 0, failed_bytes: 0 };
         kept.write(Some(action.id), undone)?;
@@ -140,12 +157,19 @@ pub(super) fn take_back(
     restore_threads(tree, action, pid, &mut back);
     let pages = matches!(parts, Parts::All);
     if pages && !action.runs.is_empty() {
-        restore_pages(tree, machine, action, identity, rate, &mut back)?;
+        match may_go_back(tree, action, pid) {
+            Ok(()) => restore_pages(tree, machine, action, identity, rate, &mut back)?,
+            Err(why) => back.pages_refused = Some(why),
+        }
     }
     let undone = Entry::Undone {
         // Threads that another program changed are its business from now on.
         threads: back.refused.is_none(),
-        pages: (pages && back.refused.is_none() && back.failed == Bytes::new(0)) || action.runs.is_empty(),
+        pages: (pages
+            && back.refused.is_none()
+            && back.pages_refused.is_none()
+            && back.failed == Bytes::new(0))
+            || action.runs.is_empty(),
         moved_bytes: back.moved.get(),
         failed_bytes: back.failed.get(),
     };
@@ -186,11 +210,33 @@ fn restore_threads(tree: &Tree, action: &OpenAction, pid: Pid, back: &mut Back) 
             let Some(task) = Task::new(thread.tid) else { continue };
             match affinity::set_cpus(task, &before) {
                 Ok(()) => back.threads += 1,
-                Err(error) if error.errno == Errno::ESRCH => {}
+                Err(error) if matches!(error.errno, Errno::ESRCH | Errno::EINVAL) => {}
                 Err(error) => back.refused = Some(error.to_string()),
             }
         }
     }
+}
+
+/// Whether pages may go back: not where another program has placed the process since.
+fn may_go_back(tree: &Tree, action: &OpenAction, pid: Pid) -> Result<(), String> {
+    let image = claims::image(tree, pid);
+    if action.began.image.is_some() && image != action.began.image {
+        return Err("it runs another program now: its pages stay".to_owned());
+    }
+    let mappings =
+        read(tree, pid, Thoroughness::Exact, measuring::seed(None), Some(&mut LivePages::open(pid)));
+    if let Some(why) = explicit_policy(&mappings.map_err(|error| error.to_string())?) {
+        return Err(format!("it {why}: its pages stay"));
+    }
+    if claims::claims(tree, pid).policies.is_none_or(|policies| !policies.is_empty()) {
+        return Err("a thread has a memory policy, or an unknown one: its pages stay".to_owned());
+    }
+    let status = status(tree, pid).ok().flatten();
+    let allowed = status.and_then(|parsed| parsed.value.mems_allowed);
+    if !allowed.is_some_and(|allowed| action.runs.iter().all(|run| allowed.contains(run.node))) {
+        return Err("it is in a narrower cpuset: its pages stay".to_owned());
+    }
+    Ok(())
 }
 
 fn restore_pages(
@@ -203,7 +249,14 @@ fn restore_pages(
 ) -> Result<(), Failure> {
     let mut runs = action.runs.clone();
     runs.sort_by_key(|run| run.start);
-    let regions = regions_back(&runs);
+    // A page that is not where the action sent it was moved by another hand since.
+    let sent = action.began.action.pages.iter();
+    let sent: BTreeMap<u32, u32> = sent.map(|pages| (pages.from, pages.to)).collect();
+    let mut regions = regions_back(&runs);
+    for (region, run) in regions.iter_mut().zip(&runs) {
+        let to = sent.get(&run.node.number()).map(|to| (NodeId::new(*to), run.node));
+        region.goal = Goal::Nodes(to.into_iter().collect());
+    }
     let page = Bytes::new(page_size() as u64);
     let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };
     let mut process = Process {
@@ -226,7 +279,9 @@ fn restore_pages(
     let report = migrate(&regions, limits, &mut process, &mut system);
     system.finish();
     back.moved = report.moved;
-    back.failed = report.failed.values().copied().sum();
+    // Pages that others map too were left by the action as well.
+    back.failed =
+        report.failed.iter().filter(|(why, _)| **why != Reason::Shared).map(|(_, size)| *size).sum();
     match report.ending {
         Ending::Done => {}
         Ending::Interrupted => back.refused = Some("interrupted: the same command resumes".to_owned()),

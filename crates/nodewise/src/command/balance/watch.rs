@@ -13,7 +13,7 @@ use nodewise_source::sample::{
     Allowed, BandwidthScope, Identity, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
     ThreadScope,
 };
-use nodewise_source::spare::limit_used;
+use nodewise_source::spare::{has_swap, limit_used};
 use nodewise_source::tree::Tree;
 
 use crate::command::doctor::mappings;
@@ -27,14 +27,31 @@ const SHARE: f64 = 0.004;
 /// The machine is read again after this number of windows: settings change, memory and CPUs come and go.
 const READ_AGAIN: u32 = 20;
 
+/// The share of a window that reading one process in full may take.
+const FULL_SHARE: f64 = 0.02;
+/// The kernel's time for a page of `numa_maps`, and the size of the page.
+const PAGE_COST: Duration = Duration::from_nanos(84);
+const PAGE: u64 = 4096;
+
+/// A window.
+pub(super) enum Window {
+    Seen(Plan),
+    /// It was not to be seen, for this reason.
+    Skipped(String),
+    /// The user has ended it.
+    Ended,
+}
+
 /// The running system, window after window.
 pub(super) struct Watcher {
     tree: Tree,
     machine: Machine,
     sampler: Sampler,
     before: Sample,
-    /// Processes whose mappings come first, because the last window had none of them.
+    /// The process whose mappings are read in full in the next window, because the last had none of them.
     wanted: BTreeSet<Pid>,
+    /// Processes that were read in full, and in which window.
+    asked: BTreeMap<Identity, u32>,
     everyone: Allowed,
     windows: u32,
 }
@@ -63,15 +80,17 @@ impl Watcher {
         sampler.set_page_budget(page_budget(window, SHARE));
         measuring::wait(Instant::now() + WARM_UP, interrupt, || false);
         let before = sampler.sample(Moment::now());
-        // The first process has what the system gives to all.
-        let first = status(&tree, Pid::new(1)).map_err(Failure::cannot)?.map(|parsed| parsed.value);
-        let first = first.ok_or_else(|| {
-            Failure::cannot(
-                "process 1 cannot be examined: it shows the CPUs and nodes that processes have by default",
-            )
-        })?;
-        let everyone = Allowed { cpus: first.cpus_allowed, nodes: first.mems_allowed };
-        Ok(Self { tree, machine, sampler, before, wanted: BTreeSet::new(), everyone, windows: 0 })
+        let everyone = first(&tree)?;
+        Ok(Self {
+            tree,
+            machine,
+            sampler,
+            before,
+            wanted: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            everyone,
+            windows: 0,
+        })
     }
 
     /// The machine.
@@ -84,25 +103,36 @@ impl Watcher {
         &self.everyone
     }
 
-    /// Waits for the end of a window, and shows it to the controller; `None` where the user has ended it.
+    /// Waits for the end of a window, and shows it to the controller.
     pub(super) fn window(
         &mut self,
         length: Duration,
         controller: &mut Controller,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Plan>, Failure> {
+    ) -> Result<Window, Failure> {
         let end = Instant::now().checked_add(length).ok_or_else(|| Failure::usage("--window is too long"))?;
         measuring::wait(end, interrupt, || false);
         if interrupt.load(Ordering::Relaxed) {
-            return Ok(None);
+            return Ok(Window::Ended);
         }
         self.windows += 1;
         if self.windows % READ_AGAIN == 0 {
-            self.machine = input::load("live", Detail::Full)?.machine;
+            // Memory or CPUs may come or go just now.
+            match input::load("live", Detail::Full) {
+                Ok(loaded) => self.machine = loaded.machine,
+                Err(failure) => return Ok(Window::Skipped(failure.message)),
+            }
+            match first(&self.tree) {
+                Ok(everyone) => self.everyone = everyone,
+                Err(failure) => return Ok(Window::Skipped(failure.message)),
+            }
         }
         let mut now = self.sampler.sample(Moment::now());
         mappings::add(&self.machine, &mut now, Some(&self.wanted), interrupt);
-        let situation = Situation::new(&self.machine, Some(&self.before), &now).map_err(Failure::cannot)?;
+        let situation = match Situation::new(&self.machine, Some(&self.before), &now) {
+            Ok(situation) => situation,
+            Err(error) => return Ok(Window::Skipped(error.to_string())),
+        };
         let least = controller.limits().least_size;
         let facts: BTreeMap<Identity, ProcessFacts> = situation
             .processes
@@ -115,13 +145,34 @@ impl Watcher {
             situation: &situation,
             facts: &facts,
             everyone: &self.everyone,
+            has_swap: has_swap(&self.tree) == Some(true),
             own: Pid::new(std::process::id()),
         });
-        let unknown = plan.left_alone.iter().filter(|process| process.why == Never::PolicyUnknown);
-        self.wanted = unknown.map(|process| process.process.identity.pid).collect();
+        // One at a time, in turn: reading it walks all of its pages.
+        let pages = |size: u64| u32::try_from(size / PAGE).unwrap_or(u32::MAX);
+        let unknown = plan.left_alone.iter().filter(|process| {
+            process.why == Never::PolicyUnknown
+                && PAGE_COST.saturating_mul(pages(process.size.get())) <= length.mul_f64(FULL_SHARE)
+        });
+        let next = unknown.map(|process| process.process.identity);
+        let next = next.min_by_key(|identity| self.asked.get(identity).copied().unwrap_or(0));
+        self.asked.extend(next.map(|identity| (identity, self.windows)));
+        self.asked.retain(|identity, _| now.process(*identity).is_some());
+        self.wanted = next.map(|identity| identity.pid).into_iter().collect();
         self.before = now;
-        Ok(Some(plan))
+        Ok(Window::Seen(plan))
     }
+}
+
+/// CPUs and nodes of the first process, which has what the system gives to all.
+fn first(tree: &Tree) -> Result<Allowed, Failure> {
+    let first = status(tree, Pid::new(1)).map_err(Failure::cannot)?.map(|parsed| parsed.value);
+    let first = first.ok_or_else(|| {
+        Failure::cannot(
+            "process 1 cannot be examined: it shows the CPUs and nodes that processes have by default",
+        )
+    })?;
+    Ok(Allowed { cpus: first.cpus_allowed, nodes: first.mems_allowed })
 }
 
 /// Facts of a process that samples do not hold.
@@ -134,5 +185,6 @@ fn facts(tree: &Tree, pid: Pid) -> ProcessFacts {
         traced: claims.traced,
         limit_used: limit_used(tree, pid),
         threads: claims.cpus,
+        policies: claims.policies,
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use nodewise_machine::{Machine, Origin};
 use nodewise_source::balance_journal::{ActionEntry, ProcessEntry};
 use nodewise_source::process::family;
+use nodewise_source::sample::Identity;
 use nodewise_syscall::clock::{Clock as _, Monotonic};
 
 use super::super::undo::{Parts, take_back};
@@ -67,7 +68,7 @@ fn began(pid: Pid) -> Entry {
         most_bytes: 0,
         cpus: None,
     };
-    Entry::Began(Began { process, at_ticks, action })
+    Entry::Began(Began { process, at_ticks, image: None, action })
 }
 
 #[test]
@@ -86,10 +87,17 @@ fn threads_and_what_they_start_get_their_old_cpus_back() {
     let everyone = Allowed { cpus: Some(own.clone()), nodes: None };
     let limits = Limits::default();
     let interrupt = Arc::new(AtomicBool::new(false));
-    let actor = Actor { tree: &tree, machine: &machine, limits: &limits, everyone: &everyone, interrupt };
+    let actor = Actor {
+        tree: &tree,
+        machine: &machine,
+        limits: &limits,
+        everyone: &everyone,
+        interrupt,
+        until: None,
+    };
     let id = kept.next_id();
     kept.write(Some(id), began(shell.pid())).unwrap();
-    actor.narrow(&mut kept, id, shell.pid(), &one).unwrap().unwrap();
+    actor.narrow(&mut kept, id, shell.pid(), &one, |_| true).unwrap().unwrap();
     assert_eq!((cpus_of(shell.pid()), cpus_of(older)), (one.clone(), before.clone()));
     // A child that is born later inherits, and one more is then changed by another hand.
     let clock = Monotonic::start();
@@ -136,4 +144,43 @@ fn a_thread_that_another_hand_has_changed_is_left_alone_and_an_ended_process_nee
     drop(shell);
     let back = take_back(&tree, &machine, &mut kept, &open[0], Parts::All, None).unwrap();
     assert!(back.has_ended && kept.open_actions().is_empty());
+}
+
+#[test]
+fn threads_that_another_hand_has_placed_are_not_narrowed() {
+    let own = affinity::cpus(Task::CURRENT).unwrap();
+    if own.len() < 2 {
+        return eprintln!("skipped: this test may use one CPU only");
+    }
+    let (tree, machine) = (Tree::live(), Machine::new(Origin::Live));
+    let folder = tempfile::tempdir().unwrap();
+    let mut kept = Kept::open(Some(&folder.path().join("journal")), &tree, false).unwrap();
+    let shell = Shell::start();
+    let (first, last) = (CpuSet::from_iter(own.first()), CpuSet::from_iter(own.last()));
+    affinity::set_cpus(Task::new(shell.pid().number()).unwrap(), &last).unwrap();
+    let everyone = Allowed { cpus: Some(own.clone()), nodes: None };
+    let limits = Limits::default();
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let actor = Actor {
+        tree: &tree,
+        machine: &machine,
+        limits: &limits,
+        everyone: &everyone,
+        interrupt,
+        until: None,
+    };
+    let identity = Identity::read(&tree, shell.pid()).unwrap();
+    let guard = Guard::new(&tree, &limits, &everyone, own.clone(), identity, NodeSet::new(), Some(&first));
+    let why = guard.confirm().unwrap_err();
+    let id = kept.next_id();
+    kept.write(Some(id), began(shell.pid())).unwrap();
+    let narrowed = actor.narrow(&mut kept, id, shell.pid(), &first, |cpus| guard.is_free(cpus)).unwrap();
+    assert_eq!(
+        (narrowed.unwrap_err().as_str(), why.as_str()),
+        (
+            "changed meanwhile: another program set the CPUs of its threads",
+            "changed meanwhile: another program set the CPUs of its threads",
+        )
+    );
+    assert_eq!(cpus_of(shell.pid()), last);
 }

@@ -1,0 +1,166 @@
+//! A process before and during an action: whether it is still what the plan saw.
+
+use std::time::{Duration, Instant};
+
+use nodewise_diagnose::balance::{Limits, explicit_policy, is_default, places_others};
+use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
+use nodewise_source::mappings::{Thoroughness, read};
+use nodewise_source::process::{claims, family, search, status};
+use nodewise_source::sample::{Allowed, Identity, Life};
+use nodewise_source::spare::{has_swap, limit_used, node_room};
+use nodewise_source::system::counters;
+use nodewise_source::tree::Tree;
+
+use crate::live_pages::LivePages;
+use crate::measuring;
+
+/// A look takes at most one part in this number of the time.
+const PART: u32 = 50;
+/// How often the threads are looked at, at most.
+const THREADS: Duration = Duration::from_secs(1);
+/// How often mappings and other programs are looked at, at most.
+const ALL: Duration = Duration::from_secs(5);
+
+/// A process that is to stay as the plan saw it.
+pub(super) struct Guard<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) limits: &'a Limits,
+    /// CPUs and nodes that processes have by default.
+    pub(super) everyone: &'a Allowed,
+    pub(super) online: CpuSet,
+    pub(super) identity: Identity,
+    /// Nodes that pages go to.
+    pub(super) targets: NodeSet,
+    /// CPUs that the action gives to threads.
+    pub(super) cpus: Option<&'a CpuSet>,
+    image: Option<String>,
+    kills: Option<u64>,
+    has_swap: bool,
+    next_threads: Instant,
+    next_all: Instant,
+}
+
+impl<'a> Guard<'a> {
+    /// Begins with the process as it is now.
+    pub(super) fn new(
+        tree: &'a Tree,
+        limits: &'a Limits,
+        everyone: &'a Allowed,
+        online: CpuSet,
+        identity: Identity,
+        targets: NodeSet,
+        cpus: Option<&'a CpuSet>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            tree,
+            limits,
+            everyone,
+            online,
+            identity,
+            targets,
+            cpus,
+            image: claims::image(tree, identity.pid),
+            kills: kills(tree),
+            has_swap: has_swap(tree) == Some(true),
+            next_threads: now,
+            next_all: now,
+        }
+    }
+
+    /// Looks where it is time to.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        let now = Instant::now();
+        if now >= self.next_threads {
+            self.threads()?;
+            self.next_threads = Instant::now() + THREADS.max(now.elapsed() * PART);
+        }
+        let now = Instant::now();
+        if now >= self.next_all {
+            self.memory()?;
+            self.next_all = Instant::now() + ALL.max(now.elapsed() * PART);
+        }
+        Ok(())
+    }
+
+    /// Looks at everything, and whether it has children, which would inherit CPUs.
+    pub(super) fn confirm(&self) -> Result<(), String> {
+        self.threads()?;
+        self.memory()?;
+        let pid = self.identity.pid;
+        if self.cpus.is_some() && family(self.tree, pid).len() > 1 {
+            return Err("it has children, which would inherit its CPUs".to_owned());
+        }
+        match limit_used(self.tree, pid) {
+            Some(used) if used <= 1.0 - self.limits.below_limit => Ok(()),
+            Some(_) => Err("changed meanwhile: it is near its memory limit".to_owned()),
+            None => Err("its memory limit is not readable".to_owned()),
+        }
+    }
+
+    fn threads(&self) -> Result<(), String> {
+        let pid = self.identity.pid;
+        match self.identity.life(self.tree) {
+            Life::Runs => {}
+            Life::Ended => return Err("the process has ended".to_owned()),
+            Life::Unknown => return Err("the process is not readable".to_owned()),
+        }
+        if self.image.is_none() || claims::image(self.tree, pid) != self.image {
+            return Err("changed meanwhile: it runs another program".to_owned());
+        }
+        let status = status(self.tree, pid).ok().flatten().map(|parsed| parsed.value);
+        let nodes = status.and_then(|status| status.mems_allowed);
+        if !nodes.is_some_and(|nodes| self.targets.is_subset(&nodes)) {
+            return Err("changed meanwhile: it is in a narrower cpuset".to_owned());
+        }
+        let claims = claims::claims(self.tree, pid);
+        if claims.realtime != Some(false) || claims.traced != Some(false) {
+            return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
+        }
+        if !claims.policies.is_some_and(|policies| policies.is_empty()) {
+            return Err("changed meanwhile: a thread has a memory policy, or an unknown one".to_owned());
+        }
+        let Some(threads) = claims.cpus else {
+            return Err("the CPUs of its threads are not readable".to_owned());
+        };
+        if !threads.iter().all(|cpus| self.is_free(cpus)) {
+            return Err("changed meanwhile: another program set the CPUs of its threads".to_owned());
+        }
+        if self.kills.is_none() || kills(self.tree) != self.kills {
+            return Err("the kernel killed a process for want of memory, or does not say".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a thread has the CPUs of every process, or those of this action.
+    pub(super) fn is_free(&self, cpus: &CpuSet) -> bool {
+        self.everyone.cpus.as_ref().is_some_and(|all| is_default(cpus, all, &self.online))
+            || self.cpus == Some(cpus)
+    }
+
+    fn memory(&self) -> Result<(), String> {
+        let pid = self.identity.pid;
+        let pages = &mut LivePages::open(pid);
+        let mappings = read(self.tree, pid, Thoroughness::Exact, measuring::seed(None), Some(pages));
+        if let Some(why) = explicit_policy(&mappings.map_err(|error| error.to_string())?) {
+            return Err(format!("changed meanwhile: it {why}"));
+        }
+        let all = search::all(self.tree).map_err(|error| error.to_string())?;
+        let mut names = all.into_iter().filter_map(|pid| search::name(self.tree, pid).ok().flatten());
+        if names.any(|name| places_others(&name)) {
+            return Err("another program that places processes runs".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Memory that a node may still take; `None` where that is not known.
+    pub(super) fn room(&self, node: NodeId, page: Bytes) -> Option<Bytes> {
+        let now = node_room(self.tree, node, page)?;
+        let room = nodewise_diagnose::balance::room;
+        Some(room(now.size, now.free, now.available, now.high, self.has_swap, self.limits))
+    }
+}
+
+fn kills(tree: &Tree) -> Option<u64> {
+    counters(tree).ok().flatten()?.value.get("oom_kill")
+}
