@@ -390,7 +390,7 @@ impl Controller {
         if !means.pages.is_empty() && most < LEAST_MOVE.min(means.size()) {
             return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
         }
-        // Half of the pages beside all of the threads is no gain.
+        // Half of the pages do not help all of the threads.
         if means.cpus.is_some() && most < means.size() {
             return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
         }
@@ -446,7 +446,7 @@ impl Track {
         self.windows = self.windows.saturating_add(1);
     }
 
-    /// Whether it uses nearly all of the CPUs that this controller left it.
+    /// Whether the process uses nearly all of the CPUs that this controller left it.
     fn wants_more(&self, process: &ProcessState<'_>) -> bool {
         let is_acting = matches!(self.stage, Stage::Acting { .. });
         let Some(cpus) = self.ours.as_ref().filter(|_| !is_acting) else { return false };

@@ -165,7 +165,7 @@ impl Identity {
         Some(Self { pid, started_ticks: stat.started_ticks })
     }
 
-    /// Whether the process still runs. A file that cannot be read is no end.
+    /// Whether the process still runs. A file that cannot be read does not mean an end.
     ///
     /// # Source
     /// `/proc/PID/stat`.

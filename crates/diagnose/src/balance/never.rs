@@ -78,7 +78,7 @@ pub enum Never {
 }
 
 impl Never {
-    /// Whether it may be harmless, and only was not readable now.
+    /// Whether a process may be harmless, and only was not readable now.
     pub(super) const fn is_ignorance(&self) -> bool {
         matches!(self, Self::PolicyUnknown | Self::Unreadable(_))
     }

@@ -29,7 +29,7 @@ pub struct Action {
 /// Why an action waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hold {
-    /// It was needed in so many windows, of so many.
+    /// The windows in which it was needed, and those that are wanted.
     Windows(u32, u32),
     /// The kernel's balancing may do it: scans done, scans waited for.
     Balancing(Option<u64>, u64),

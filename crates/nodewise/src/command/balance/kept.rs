@@ -71,7 +71,7 @@ impl Kept {
         if let Some(why) = bad.first().filter(|_| lines.is_empty()) {
             return Err(wrong(why.clone()));
         }
-        // A line that was cut is no beginning for the next one.
+        // The next line cannot begin behind a line that was cut.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(|error| wrong(io_words(&error)))?;
         let next = balance_journal::ids(&lines).last().map_or(1, |last| last.saturating_add(1));
@@ -142,7 +142,7 @@ impl Kept {
         }
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // Half a line is no beginning for the next one.
+            // The next line cannot begin behind half a line.
             self.is_broken = self.file.set_len(self.good).is_err();
             Failure::cannot(format_args!(
                 "cannot write the journal {}: {}",
