@@ -1,3 +1,5 @@
+#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+
 //! CPUs of a real process: narrowed, and back.
 
 use std::io::Write as _;
