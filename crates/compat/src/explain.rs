@@ -41,6 +41,7 @@ fn circumstances(tree: &Tree) -> Circumstances {
 /// contained in. The nodes and CPUs of a machine are the caller's to add.
 pub fn of_process(tree: &Tree) -> Circumstances {
     let own::Own { status, user_namespace, container, cpuset_cpus } = own::look(tree);
+    let sys_nice = status.has_capability(CAP_SYS_NICE);
     Circumstances {
         release: own::kernel_release(),
         allowed_nodes: status.mems_allowed,
@@ -50,7 +51,7 @@ pub fn of_process(tree: &Tree) -> Circumstances {
             Seccomp::Strict => SeccompMode::Strict,
             Seccomp::Filter => SeccompMode::Filter,
         }),
-        sys_nice: status.effective_capabilities.map(|bits| bits >> CAP_SYS_NICE & 1 == 1),
+        sys_nice,
         no_new_privileges: status.no_new_privileges,
         user_namespace,
         container: container.as_deref().and_then(Container::from_word),

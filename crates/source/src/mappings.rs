@@ -20,20 +20,18 @@ use crate::parse::maps::{self, Mapping as Listed};
 use crate::parse::proc_status::ProcessStatus;
 use crate::parse::{Parsed, Problems};
 use crate::process;
-use crate::tree::{ReadCause, ReadError, Tree};
+use crate::tree::{ReadError, Tree};
 
 /// The CPU time of `numa_maps` per present page and per mapping, until one was measured.
 ///
 /// # Source
 /// Linux 6.18 on a virtual machine: 512 MiB of small pages in 11.0 ms; a process of 33 mappings in 38 us.
-pub(crate) const PAGE_COST: Duration = Duration::from_nanos(84);
+const PAGE_COST: Duration = Duration::from_nanos(84);
 const MAPPING_COST: Duration = Duration::from_nanos(1200);
 /// The dearest reading that is not replaced by drawing pages: it holds locks that the process waits for.
 pub(crate) const MOST_COST: Duration = Duration::from_millis(20);
 /// Pages that are asked for, unless someone names a number: the share of a node is then known to a point.
 const USUAL_SAMPLE: u64 = 10_000;
-/// `ESRCH`: the process has ended.
-const GONE: i32 = 3;
 
 /// System calls about the pages of one process.
 pub trait PageSource {
@@ -188,7 +186,7 @@ impl<'t> Process<'t> {
     fn open(tree: &'t Tree, pid: Pid) -> Result<Self, MappingsError> {
         let status = match process::status(tree, pid) {
             Ok(status) => status.map(|status| status.value),
-            Err(error) if is_gone(&error) => None,
+            Err(error) if error.is_of_ended() => None,
             Err(error) => return Err(MappingsError::Read(error)),
         };
         let mut process = Self {
@@ -242,7 +240,7 @@ impl<'t> Process<'t> {
     /// Whether a file of the process was there.
     fn found(&self, read: Result<bool, ReadError>) -> Result<bool, MappingsError> {
         read.map_err(|error| match error.cause {
-            _ if is_gone(&error) => MappingsError::Ended(self.pid),
+            _ if error.is_of_ended() => MappingsError::Ended(self.pid),
             cause if cause.is_permission() => {
                 let own = process::own_user(self.tree);
                 let is_other = self.status.user.zip(own).is_none_or(|(user, own)| user != own);
@@ -291,14 +289,18 @@ impl<'t> Process<'t> {
     }
 }
 
+/// The smallest page of any architecture: with larger ones a reading is cheaper.
+pub const SMALLEST_PAGE: Bytes = Bytes::from_kib(4);
+
+/// The CPU time that the kernel takes for this much memory in `numa_maps`, of pages of this size.
+pub fn walk_price(size: Bytes, page: Bytes) -> Duration {
+    price(size.get() / page.get().max(1), 0)
+}
+
 /// The CPU time of `numa_maps` for this number of entries of page tables, and of mappings.
 fn price(entries: u64, mappings: usize) -> Duration {
     let nanos = |each: Duration, count: u64| (each.as_nanos() as u64).saturating_mul(count);
     Duration::from_nanos(nanos(PAGE_COST, entries).saturating_add(nanos(MAPPING_COST, mappings as u64)))
-}
-
-fn is_gone(error: &ReadError) -> bool {
-    error.cause == ReadCause::System(GONE)
 }
 
 /// A file of lines that a parser with a memory takes, in bounded pieces; `None` when it does not exist.

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 
-use crate::parse::{maps, number, pid_stat, set};
-use crate::process::{self, Pid, search};
+use crate::parse::{maps, number, set};
+use crate::process::{self, Pid, claims, search};
 use crate::tree::Tree;
 use crate::{file, spare};
 
 /// The most bytes of a command line that are read.
 const MOST_LINE: usize = 1 << 16;
-/// The most threads and open files that are looked at.
+/// The most open files that are looked at.
 const MOST: usize = 1 << 12;
-/// `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of `include/uapi/linux/sched.h`.
-const REAL_TIME: [u32; 3] = [1, 2, 6];
 
 /// The program of a process. `None`: the kernel does not say, or only to the user of the process. No text is fit for a
 /// terminal.
@@ -55,7 +53,7 @@ pub fn read(tree: &Tree, pid: Pid) -> ProgramFiles {
         libraries: libraries(tree, pid),
         peak: status.peak,
         locked: status.locked,
-        real_time: real_time(tree, pid),
+        real_time: claims::threads(tree, pid).and_then(|threads| claims::is_realtime(tree, pid, &threads)),
         limit: spare::limit(tree, pid),
         devices: devices(tree, pid),
     }
@@ -89,17 +87,6 @@ fn libraries(tree: &Tree, pid: Pid) -> Option<Vec<String>> {
         found.extend(name.map(str::to_owned));
     });
     there.ok()?.then(|| found.into_iter().collect())
-}
-
-fn real_time(tree: &Tree, pid: Pid) -> Option<bool> {
-    let tasks = tree.list(&format!("/proc/{pid}/task")).ok().flatten()?;
-    let policy = |task: &String| {
-        let text = tree.read_text(&format!("/proc/{pid}/task/{task}/stat")).ok().flatten()?;
-        pid_stat::parse(&text).ok()?.policy
-    };
-    let mut policies = tasks.iter().take(MOST).filter_map(policy).peekable();
-    policies.peek()?;
-    Some(policies.any(|policy| REAL_TIME.contains(&policy)))
 }
 
 /// Nodes of devices that compute or that read and write memory of programs by themselves.

@@ -49,7 +49,7 @@ use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
 use crate::paths;
 use crate::process::Pid;
-use crate::tree::{ReadCause, Tree};
+use crate::tree::Tree;
 
 pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name, names_up as group_names_up};
 pub use bandwidth::BandwidthScope;
@@ -172,7 +172,7 @@ impl Identity {
     pub fn life(self, tree: &Tree) -> Life {
         match tree.read_text(&format!("{}/stat", paths::process(self.pid))) {
             Ok(None) => Life::Ended,
-            Err(error) if error.cause == ReadCause::System(GONE) => Life::Ended,
+            Err(error) if error.is_of_ended() => Life::Ended,
             Err(_) => Life::Unknown,
             Ok(Some(text)) => match pid_stat::parse(&text) {
                 Err(_) => Life::Unknown,
@@ -182,9 +182,6 @@ impl Identity {
         }
     }
 }
-
-/// `ESRCH`: the process has ended.
-const GONE: i32 = 3;
 
 /// Whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,12 +57,7 @@ fn uninitialised(tree: &Tree, zones: &ZoneInfo, node: NodeId, page: Bytes) -> By
 }
 
 fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Bytes) -> Option<Bytes> {
-    let size = |name: &str| {
-        fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
-            MeminfoValue::Size(size) => Some(size.get()),
-            MeminfoValue::Count(_) => None,
-        })
-    };
+    let size = |name: &str| size_of(fields, name).map(Bytes::get);
     let marks = |mark: fn(&crate::parse::zoneinfo::Zone) -> Option<u64>| {
         let pages = zones.zones.iter().filter(|zone| zone.node == node).filter_map(mark);
         pages.fold(0, u64::saturating_add).saturating_mul(page.get())
@@ -73,6 +68,13 @@ fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Byte
     let slab = size("SReclaimable").unwrap_or(0);
     let free = size("MemFree")?.saturating_sub(high);
     Some(Bytes::new(free.saturating_add(reclaimable(files)).saturating_add(reclaimable(slab))))
+}
+
+fn size_of(fields: &[MeminfoField], name: &str) -> Option<Bytes> {
+    fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
+        MeminfoValue::Size(size) => Some(size),
+        MeminfoValue::Count(_) => None,
+    })
 }
 
 /// A node's memory, as room for pages is counted.
@@ -93,12 +95,7 @@ pub struct NodeRoom {
 pub fn node_room(tree: &Tree, node: NodeId, page: Bytes) -> Option<NodeRoom> {
     let fields = file::parsed(tree, &paths::of_node(node, "meminfo"), |text| meminfo::parse(text, node));
     let fields = fields.ok()??.value;
-    let size = |name: &str| {
-        fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
-            MeminfoValue::Size(size) => Some(size),
-            MeminfoValue::Count(_) => None,
-        })
-    };
+    let size = |name: &str| size_of(&fields, name);
     let zones = crate::system::zones(tree).ok()??.value;
     let marks = zones.zones.iter().filter(|zone| zone.node == node).filter_map(|zone| zone.high);
     let high = page.times(marks.reduce(u64::saturating_add)?);
@@ -113,9 +110,8 @@ pub fn node_room(tree: &Tree, node: NodeId, page: Bytes) -> Option<NodeRoom> {
 /// # Source
 /// `/proc/meminfo`, `SwapTotal`.
 pub fn has_swap(tree: &Tree) -> Option<bool> {
-    let text = tree.read_text(paths::MEMINFO).ok()??;
-    let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"))?;
-    line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|size| size > 0)
+    let size = file::value(tree, paths::MEMINFO, meminfo::system_swap).ok()??;
+    size.map(|size| size.get() > 0)
 }
 
 /// Free pages of a node's pool of huge pages; `None` where there is no such pool.
@@ -148,7 +144,7 @@ pub fn transparent_huge(tree: &Tree, start: u64, end: u64) -> Result<Option<Byte
 /// `memory.max`, `memory.current` and `memory.stat` of the group and those above it, Linux 4.5; with
 /// version 1 `memory.limit_in_bytes` and `memory.usage_in_bytes`.
 pub fn below_limit(tree: &Tree) -> Option<Bytes> {
-    groups(tree, "self")?.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, room)).min()
+    least(tree, &groups(tree, "self")?, room)
 }
 
 /// The part in use of the nearest limit of a process's control groups, from 0 to 1, caches of files apart; 0 without a
@@ -167,8 +163,7 @@ pub fn limit_used(tree: &Tree, pid: Pid) -> Option<f64> {
     if groups.iter().any(|(mount, group)| !tree.exists(&format!("{mount}/{group}"))) {
         return None;
     }
-    let least = groups.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, unused)).min();
-    Some(least.map_or(0.0, |unused| (1_000_000 - unused) as f64 / 1e6))
+    Some(least(tree, &groups, unused).map_or(0.0, |unused| (1_000_000 - unused) as f64 / 1e6))
 }
 
 /// The least limit of a process's control groups and those above them; `None` inside where they have none, outside
@@ -181,9 +176,7 @@ pub fn limit(tree: &Tree, pid: Pid) -> Option<Option<Bytes>> {
     let limit = |tree: &Tree, folder: &str| {
         limit_and_use(tree, folder).map(|(limit, _)| limit).filter(|limit| *limit < NO_LIMIT)
     };
-    let groups = groups(tree, pid)?;
-    let limits = groups.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, limit));
-    Some(limits.min().map(Bytes::new))
+    Some(least(tree, &groups(tree, pid)?, limit).map(Bytes::new))
 }
 
 /// The control groups of a process that may limit its memory: where their hierarchy is mounted, and the path there.
@@ -210,6 +203,15 @@ fn groups(tree: &Tree, process: impl std::fmt::Display) -> Option<Vec<(String, S
         groups.push((mount.folder.clone(), member.path.trim_matches('/').to_owned()));
     }
     Some(groups)
+}
+
+/// The least value of some groups and those above them.
+fn least<T: Ord>(
+    tree: &Tree,
+    groups: &[(String, String)],
+    value: impl Fn(&Tree, &str) -> Option<T>,
+) -> Option<T> {
+    groups.iter().filter_map(|(mount, group)| nearest(tree, mount, group, &value)).min()
 }
 
 /// The least value of a group and those above it.

@@ -54,6 +54,11 @@ pub struct Moved {
 }
 
 impl Moved {
+    /// Nothing of a process has moved yet.
+    pub const fn new(pid: Pid, started_at_ticks: u64, boot: String) -> Self {
+        Self { pid, started_at_ticks, boot, runs: Vec::new() }
+    }
+
     /// Writes it as text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{SCHEMA}\nprocess {} {} {}\n", self.pid, self.started_at_ticks, self.boot);

@@ -38,6 +38,14 @@ pub fn system_total(text: &str) -> Result<Option<Bytes>, ParseError> {
     size(text, "MemTotal:")
 }
 
+/// Reads the space for swapping from `/proc/meminfo`: `SwapTotal:  8388604 kB`; `None` where no line gives it.
+///
+/// # Errors
+/// A `SwapTotal` without a number of kB.
+pub fn system_swap(text: &str) -> Result<Option<Bytes>, ParseError> {
+    size(text, "SwapTotal:")
+}
+
 /// Reads the size of a page of the default pool from `/proc/meminfo`: `Hugepagesize:  2048 kB`; `None` where no line
 /// gives it.
 ///

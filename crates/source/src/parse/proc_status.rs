@@ -74,6 +74,12 @@ pub fn parse(text: &str) -> Parsed<ProcessStatus> {
 }
 
 impl ProcessStatus {
+    /// Whether the process has an effective capability, by its bit in `include/uapi/linux/capability.h`; `None` where that is
+    /// not known.
+    pub fn has_capability(&self, bit: u32) -> Option<bool> {
+        self.effective_capabilities.map(|bits| bits.checked_shr(bit).unwrap_or(0) & 1 == 1)
+    }
+
     fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
         match name {
             "Name" => self.name = Some(value.to_owned()),

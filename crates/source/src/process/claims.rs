@@ -5,10 +5,10 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuSet};
 
 use super::{Pid, numbers, status};
-use crate::mappings::PAGE_COST;
+use crate::mappings::{SMALLEST_PAGE, walk_price};
 use crate::parse::{pid_stat, proc_status};
 use crate::paths;
-use crate::tree::{ReadCause, Tree};
+use crate::tree::Tree;
 
 /// Most threads that are looked at.
 const MOST_THREADS: usize = 1 << 16;
@@ -16,8 +16,6 @@ const MOST_THREADS: usize = 1 << 16;
 const MOST_POLICY_COST: Duration = Duration::from_millis(100);
 /// Bytes of `numa_maps` that hold the policy of the first mapping; with so few the kernel walks no more mappings.
 const FIRST_MAPPING: usize = 64;
-/// `ESRCH`: the process or thread has ended.
-const GONE: i32 = 3;
 /// Scheduling policies of real time: `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` of `include/uapi/linux/sched.h`.
 const REAL_TIME: [u32; 3] = [1, 2, 6];
 
@@ -50,15 +48,9 @@ pub struct Claims {
 pub fn claims(tree: &Tree, pid: Pid) -> Claims {
     let status = status(tree, pid).ok().flatten().map(|parsed| parsed.value).unwrap_or_default();
     let threads = threads(tree, pid);
-    let classes = threads.as_ref().map(|threads| {
-        threads.iter().filter_map(|thread| class(tree, pid, *thread)).collect::<Option<Vec<u32>>>()
-    });
     let cpus = |thread: &Thread| cpus(tree, pid, thread.tid);
     Claims {
-        realtime: classes
-            .flatten()
-            .filter(|all| !all.is_empty())
-            .map(|all| all.iter().any(|class| REAL_TIME.contains(class))),
+        realtime: threads.as_deref().and_then(|threads| is_realtime(tree, pid, threads)),
         locked: status.locked,
         pinned: status.pinned,
         traced: status.tracer.map(|tracer| tracer != 0),
@@ -77,6 +69,17 @@ pub fn claims(tree: &Tree, pid: Pid) -> Claims {
 pub fn cpus(tree: &Tree, pid: Pid, tid: u32) -> Option<Option<CpuSet>> {
     let text = thread_file(tree, pid, tid, "status", None)?;
     Some(text.and_then(|text| proc_status::parse(&text).value.cpus_allowed))
+}
+
+/// Whether one of these threads of a process is in a real-time class; `None` where one of them is not readable, or all
+/// have ended.
+///
+/// # Source
+/// `/proc/PID/task/TID/stat`.
+pub fn is_realtime(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<bool> {
+    let classes =
+        threads.iter().filter_map(|thread| class(tree, pid, *thread)).collect::<Option<Vec<u32>>>()?;
+    (!classes.is_empty()).then(|| classes.iter().any(|class| REAL_TIME.contains(class)))
 }
 
 /// The scheduling policy of a thread; none where it has ended, `Some(None)` where the kernel does not say.
@@ -98,7 +101,7 @@ fn thread_file(tree: &Tree, pid: Pid, tid: u32, name: &str, most: Option<usize>)
         Ok(true) => Some(Some(String::from_utf8_lossy(&bytes).into_owned())),
         // A kernel without the file is not a thread that has ended.
         Ok(false) => tree.exists(&folder).then_some(None),
-        Err(error) if error.cause == ReadCause::System(GONE) => None,
+        Err(error) if error.is_of_ended() => None,
         Err(_) => Some(None),
     }
 }
@@ -109,10 +112,9 @@ fn policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
     let (start, rest) = listed.split_once('-')?;
     let (end, _) = rest.split_once(' ')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    let pages = number(end)?.checked_sub(number(start)?)? / 4096;
-    let all = pages.saturating_mul(threads.len() as u64);
-    let cost = u64::try_from(PAGE_COST.as_nanos()).ok()?.saturating_mul(all);
-    if Duration::from_nanos(cost) > MOST_POLICY_COST {
+    let size = number(end)?.checked_sub(number(start)?)?;
+    let all = Bytes::new(size.saturating_mul(threads.len() as u64));
+    if walk_price(all, SMALLEST_PAGE) > MOST_POLICY_COST {
         return None;
     }
     let mut policies = Vec::new();

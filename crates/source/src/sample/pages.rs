@@ -13,14 +13,14 @@ use super::clock::thread_time;
 use super::processes::{ProcessTable, Tracked};
 use super::reading::Reading;
 use super::{Denied, Moment, PageMethod, PageSample, PageShare, Remedy};
-use crate::mappings::{MOST_COST, PAGE_COST};
+use crate::mappings::{MOST_COST, walk_price};
 use crate::parse::numa_maps::sums::Summing;
 use crate::paths::{PROCESSES, numa_maps};
 use crate::process::Pid;
 
 /// The fact, in a missing one's line.
 const FACT: &str = "memory of processes by node";
-/// The price of a small process before it was read, measured on Linux 6.18; each resident page adds [`PAGE_COST`].
+/// The price of a small process before it was read, measured on Linux 6.18; each resident page adds its part of [`walk_price`].
 const FIRST: Duration = Duration::from_micros(36);
 /// The price of a refusal, where it cannot be measured.
 const REFUSED: Duration = Duration::from_micros(4);
@@ -195,8 +195,7 @@ impl Purse {
 /// the pages that came since.
 fn exact_price(tracked: &Tracked, page: Bytes) -> Duration {
     let resident = tracked.last.resident.unwrap_or_default().get();
-    let pages =
-        |bytes: u64| PAGE_COST.saturating_mul(u32::try_from(bytes / page.get().max(1)).unwrap_or(u32::MAX));
+    let pages = |bytes: u64| walk_price(Bytes::new(bytes), page);
     match tracked.look.as_ref().filter(|look| !look.drawn) {
         Some(look) => look.price + pages(resident.saturating_sub(look.resident.get())),
         None => FIRST + pages(resident),

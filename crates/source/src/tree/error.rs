@@ -20,6 +20,11 @@ impl ReadError {
     pub(crate) fn new(path: &str, cause: ReadCause) -> Self {
         Self { path: printable(path).into_owned(), cause }
     }
+
+    /// Whether the process or thread whose file it is has ended: `ESRCH`.
+    pub fn is_of_ended(&self) -> bool {
+        self.cause == ReadCause::System(Errno::SRCH.raw_os_error())
+    }
 }
 
 /// Why something cannot be read.
