@@ -1,4 +1,4 @@
-//! The placement that a program should have, by evidence: a decision table of which the first row that holds decides.
+//! The placement that a program should have, by evidence: a decision table whose first row that holds decides.
 
 mod decision;
 mod evidence;
@@ -13,6 +13,7 @@ mod rows;
 use std::time::Duration;
 
 use nodewise_machine::placement::Placement;
+use nodewise_machine::{Bytes, PolicyMode};
 
 use crate::finding::{Mend, Owner};
 use crate::knowledge::{Application, ProgramKind};
@@ -97,7 +98,7 @@ fn candidates(profile: &Profile, decided: &decision::Decided, advised: &[Placeme
     if !has_choice || is_placed {
         return Vec::new();
     }
-    let large = |need: &nodewise_machine::Bytes| {
+    let large = |need: &Bytes| {
         let smallest = profile.nodes.values().map(|node| node.size).min();
         smallest.is_some_and(|size| need.get() as f64 > WORTH_MEASURING * size.get() as f64)
     };
@@ -109,7 +110,7 @@ fn candidates(profile: &Profile, decided: &decision::Decided, advised: &[Placeme
     let mut all = vec![Placement::DEFAULT];
     all.extend(advised.first().cloned());
     if decided.row.number == "8" || advised.is_empty() {
-        all.extend(profile.home().map(|home| profile.on_node(home, nodewise_machine::PolicyMode::Bind)));
+        all.extend(profile.home().map(|home| profile.on_node(home, PolicyMode::Bind)));
     }
     all.push(profile.interleaved());
     // A row that lacks a fact may have no placement without it; of instances, one is enough.

@@ -24,6 +24,11 @@ pub fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }
 
+/// The whole ticks of a time, the other way round.
+pub fn to_ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_millis() / 10).unwrap_or(u64::MAX)
+}
+
 /// Nodes of CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Places {

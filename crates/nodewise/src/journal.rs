@@ -35,19 +35,9 @@ impl Kept {
     /// # Errors
     /// A file that cannot be read, or is not a journal; no state folder; a kernel that does not name its boot.
     pub fn open(named: Option<&Path>, tree: &Tree) -> Result<Self, Failure> {
-        let path = match named {
-            Some(path) => path.to_owned(),
-            None => default_path(|name| std::env::var_os(name), rustix::process::geteuid().is_root())?,
-        };
-        let boot = boot::id(tree).map_err(Failure::cannot)?;
-        let boot =
-            boot.ok_or_else(|| Failure::cannot("the kernel does not name its boot: no journal can be kept"))?;
-        let wrong = |why: String| {
-            let path = quote(&path.display().to_string());
-            Failure::cannot(format_args!(
-                "the journal {path} cannot be used: {why}; --journal names another file"
-            ))
-        };
+        let path = named.map_or_else(|| state_file(NAME), |path| Ok(path.to_owned()))?;
+        let boot = this_boot(tree)?;
+        let wrong = |why: String| unusable(&path, &why);
         let journal = match read_bounded(&path, MOST_BYTES) {
             Err(cause) if !path.exists() && is_missing(&cause) => Journal::default(),
             Err(cause) => return Err(wrong(cause.to_string())),
@@ -118,21 +108,37 @@ impl Kept {
     }
 
     fn save(&self) -> Result<(), Failure> {
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                let folder = quote(&folder.display().to_string());
-                Failure::cannot(format_args!(
-                    "cannot create {folder} for the journal: {}; --journal names another file",
-                    io_words(&error)
-                ))
-            })?;
-        }
+        create_folder(&self.path)?;
         write_file(&self.path, self.journal.to_text().as_bytes(), Overwrite::Replace).map_err(Failure::cannot)
     }
 }
 
 fn is_missing(cause: &ReadCause) -> bool {
     matches!(cause, ReadCause::System(errno) if *errno == rustix::io::Errno::NOENT.raw_os_error())
+}
+
+/// The name of this boot, under which a journal keeps what it did.
+pub fn this_boot(tree: &Tree) -> Result<String, Failure> {
+    let boot = boot::id(tree).map_err(Failure::cannot)?;
+    boot.ok_or_else(|| Failure::cannot("the kernel does not name its boot: no journal can be kept"))
+}
+
+/// Why a journal cannot be used, and what can be.
+pub fn unusable(path: &Path, why: &str) -> Failure {
+    let path = quote(&path.display().to_string());
+    Failure::cannot(format_args!("the journal {path} cannot be used: {why}; --journal names another file"))
+}
+
+/// Creates the folder of a journal.
+pub fn create_folder(path: &Path) -> Result<(), Failure> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|error| {
+        let folder = quote(&folder.display().to_string());
+        Failure::cannot(format_args!(
+            "cannot create {folder} for the journal: {}; --journal names another file",
+            io_words(&error)
+        ))
+    })
 }
 
 /// A file of this name in the state folder.

@@ -14,7 +14,7 @@ use nodewise_syscall::pagemap::{self, PageState};
 use nodewise_syscall::{Errno, PageLocation, Task, Usage, huge, pages};
 use nodewise_view::digest::maps::Tally;
 
-use crate::live;
+use crate::{live, measuring};
 
 /// Pages that a sample asks for: the share of a node is then known to three points.
 const PAGES_OF_A_SAMPLE: u64 = 1000;
@@ -33,6 +33,14 @@ impl LivePages {
         let task = if is_own { Some(Task::CURRENT) } else { Task::new(pid.number()) };
         Self { task, pagemap: File::open(paths::pagemap(pid)).ok() }
     }
+}
+
+/// The mappings of a running process, with pages drawn anew at each reading.
+///
+/// # Errors
+/// As [`mappings::read`].
+pub fn mappings(tree: &Tree, pid: Pid, thoroughness: Thoroughness) -> Result<ProcessMappings, MappingsError> {
+    mappings::read(tree, pid, thoroughness, measuring::seed(None), Some(&mut LivePages::open(pid)))
 }
 
 impl PageSource for LivePages {

@@ -1,5 +1,7 @@
 //! The evidence as a list: each value with its unit and quality, or the reason why it is missing.
 
+use std::collections::BTreeMap;
+
 use nodewise_machine::{Bytes, NodeId};
 
 use super::decision::Quantity;
@@ -20,7 +22,7 @@ impl Profile {
     pub fn evidence(&self) -> Vec<AdviceEvidence> {
         let size = |size: &Bytes| Value::Size(*size);
         let flag = |yes: &bool| Value::text(if *yes { "yes" } else { "no" });
-        let nodes = |memory: &std::collections::BTreeMap<NodeId, Bytes>| {
+        let nodes = |memory: &BTreeMap<NodeId, Bytes>| {
             let all = total(memory).get().max(1) as f64;
             let part = |(node, size): (&NodeId, &Bytes)| {
                 let share = 100.0 * size.get() as f64 / all;

@@ -65,7 +65,7 @@ fn edges(profile: &Profile) -> Vec<Edge> {
     edges
 }
 
-/// The profile with another value; `None` where that is no value.
+/// The profile with another value; `None` where it cannot have that one.
 fn with(profile: &Profile, quantity: Quantity, to: f64) -> Option<Profile> {
     let mut other = profile.clone();
     if !to.is_finite() {

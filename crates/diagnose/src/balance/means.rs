@@ -2,6 +2,7 @@
 //! stay where its memory is, or both.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 use nodewise_source::sample::Identity;
@@ -57,7 +58,7 @@ impl Means {
 /// where it was idle or none of its time is certain.
 pub fn remote_share(process: &ProcessState<'_>) -> Option<f64> {
     let certain = &process.cpu()?.certain;
-    let all: f64 = certain.values().map(std::time::Duration::as_secs_f64).sum();
+    let all: f64 = certain.values().map(Duration::as_secs_f64).sum();
     if all <= 0.0 || process.size().get() == 0 {
         return None;
     }

@@ -7,7 +7,8 @@ mod kept;
 mod undo;
 mod watch;
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, Stop, Verdict};
@@ -67,9 +68,9 @@ fn limits(args: &Balance) -> Limits {
 /// Refuses without the rights to move pages of others and to look into them.
 fn need_rights(tree: &Tree, verb: &str) -> Result<(), Failure> {
     let own = status(tree, Pid::new(std::process::id())).ok().flatten();
-    let held = own.and_then(|parsed| parsed.value.effective_capabilities).unwrap_or(0);
-    let missing: Vec<&str> =
-        RIGHTS.iter().filter(|(_, bit)| held >> bit & 1 == 0).map(|(name, _)| *name).collect();
+    let own = own.map(|parsed| parsed.value).unwrap_or_default();
+    let is_missing = |(_, bit): &&(&str, u32)| own.has_capability(*bit) != Some(true);
+    let missing: Vec<&str> = RIGHTS.iter().filter(is_missing).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -191,11 +192,7 @@ impl Session<'_> {
     }
 
     /// One window, and an action of it; whether there is to be another one.
-    fn window(
-        &mut self,
-        length: Duration,
-        interrupt: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-    ) -> Result<bool, Failure> {
+    fn window(&mut self, length: Duration, interrupt: &Arc<AtomicBool>) -> Result<bool, Failure> {
         let plan = match self.watcher.window(length, &mut self.controller, interrupt)? {
             Window::Seen(plan) => plan,
             Window::Ended => return Ok(false),
@@ -225,11 +222,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn act(
-        &mut self,
-        action: &Action,
-        interrupt: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-    ) -> Result<(), Failure> {
+    fn act(&mut self, action: &Action, interrupt: &Arc<AtomicBool>) -> Result<(), Failure> {
         let id = self.kept.next_id();
         self.say(format_args!("action {id}: {}", text::balance::action(action)))?;
         self.ids.push((id, action.process.identity));
@@ -239,7 +232,7 @@ impl Session<'_> {
             machine: self.watcher.machine(),
             limits: self.controller.limits(),
             everyone: self.watcher.everyone(),
-            interrupt: std::sync::Arc::clone(interrupt),
+            interrupt: Arc::clone(interrupt),
             until: self.until,
         };
         let Acted { mut done, ending, took } = actor.act(&mut self.kept, id, action)?;

@@ -65,7 +65,7 @@ pub fn run(args: &Migrate, global: &Global) -> Outcome {
         check_file(file, Overwrite::Refuse).map_err(Failure::cannot)?;
     }
     let boot = boot::id(&tree).map_err(Failure::cannot)?.unwrap_or_else(|| "unknown".to_owned());
-    let noted = Moved { pid, started_at_ticks: subject.started_at_ticks, boot, runs: Vec::new() };
+    let noted = Moved::new(pid, subject.started_at_ticks, boot);
     let mut shown = subject.outline(&before, &work, &machine);
     let report = if args.dry_run {
         None

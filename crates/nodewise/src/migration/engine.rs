@@ -146,6 +146,13 @@ pub struct MigrationReport {
     pub ending: Ending,
 }
 
+impl MigrationReport {
+    /// Memory that stayed, without pages that other processes map too: those stay by intention.
+    pub fn failed_of_its_own(&self) -> Bytes {
+        self.failed.iter().filter(|(reason, _)| **reason != Reason::Shared).map(|(_, size)| *size).sum()
+    }
+}
+
 /// A page of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Page {

@@ -5,6 +5,7 @@ use nodewise_machine::{MemPolicy, PolicyMode};
 
 use super::*;
 use crate::advice::{Advice, HORIZON};
+use crate::attribution::to_ticks;
 use crate::knowledge;
 use crate::situation::fixture::{Fixture, Work, nodes, seconds};
 
@@ -180,8 +181,7 @@ fn an_idle_process_and_a_young_one_say_nothing_of_their_work_and_growth() {
 
 /// The start of a process that is this old at the end of the window.
 fn ticks_before(fixture: &Fixture, age: Duration) -> u64 {
-    let began = fixture.now.moment.since_boot.saturating_sub(age);
-    began.as_millis() as u64 / 10
+    to_ticks(fixture.now.moment.since_boot.saturating_sub(age))
 }
 
 #[test]

@@ -4,13 +4,12 @@ use std::ffi::OsString;
 
 use nodewise_diagnose::advice::ProgramReading;
 use nodewise_diagnose::knowledge::ProgramFacts;
-use nodewise_source::mappings::{self, Thoroughness};
+use nodewise_source::mappings::Thoroughness;
 use nodewise_source::program::{self, ProgramFiles};
-use nodewise_source::sample::{Identity, MappingsSample, Moment, Sample};
+use nodewise_source::sample::{Identity, Sample};
 use nodewise_source::tree::Tree;
 
-use crate::live_pages::LivePages;
-use crate::measuring;
+use crate::command::doctor::mappings;
 
 /// Reads the program of a process.
 pub(super) fn read(process: Identity) -> ProgramReading {
@@ -40,17 +39,8 @@ pub(super) fn of_file(path: &str, command: &[OsString]) -> ProgramReading {
 
 /// Adds the mappings of the process, every page counted: it is one process, and someone asked.
 pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
-    let (tree, pid) = (Tree::live(), process.pid);
-    let pages = &mut LivePages::open(pid);
-    let read = mappings::read(&tree, pid, Thoroughness::Exact, measuring::seed(None), Some(pages));
     // Where they cannot be read, the evidence says so.
-    let Ok(mappings) = read else { return };
-    if Identity::read(&tree, pid) == Some(process) {
-        now.mappings.retain(|known| known.identity != process);
-        now.mappings.push(MappingsSample {
-            identity: process,
-            seen: Moment::now(),
-            mappings: mappings.into(),
-        });
-    }
+    let Ok(Some(mappings)) = mappings::sample(process, Thoroughness::Exact) else { return };
+    now.mappings.retain(|known| known.identity != process);
+    now.mappings.push(mappings);
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::Pid;
+use nodewise_diagnose::attribution::to_ticks;
 use nodewise_diagnose::balance::{Action, Done, Limits};
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
@@ -21,7 +22,7 @@ use super::entries;
 use super::guard::Guard;
 use super::kept::Kept;
 use crate::failure::Failure;
-use crate::migration::engine::{self, Ending, Memory, MigrationReport, Reason, State, Surroundings, migrate};
+use crate::migration::engine::{self, Ending, Memory, MigrationReport, State, Surroundings, migrate};
 use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System};
 use crate::migration::{Region, regions};
@@ -34,8 +35,6 @@ const MOST_PAUSE: Duration = Duration::from_secs(30);
 const TRIED: u64 = 64 << 20;
 /// Bytes of the journal that an action may have.
 const MOST_JOURNAL: u64 = 16 << 20;
-/// Ticks of `/proc/PID/stat` in a second: `USER_HZ` is 100 on every current architecture.
-const TICKS: u128 = 100;
 
 /// The ending of an action that was carried out as planned.
 pub(super) const DONE: &str = "done";
@@ -70,10 +69,9 @@ impl Actor<'_> {
             acted.ending = why;
             return Ok(acted);
         }
-        let at_ticks = Moment::now().since_boot.as_millis() * TICKS / 1000;
         let began = Began {
             process: entries::process(&action.process),
-            at_ticks: u64::try_from(at_ticks).unwrap_or(u64::MAX),
+            at_ticks: to_ticks(Moment::now().since_boot),
             image: claims::image(self.tree, pid),
             action: entries::action(action),
         };
@@ -195,12 +193,7 @@ impl Actor<'_> {
             is_full: false,
             most: kept_size + MOST_JOURNAL,
         };
-        let noted = Moved {
-            pid: identity.pid,
-            started_at_ticks: identity.started_ticks,
-            boot: String::new(),
-            runs: Vec::new(),
-        };
+        let noted = Moved::new(identity.pid, identity.started_ticks, String::new());
         let mut around = Bounded {
             inner: System::new(self.tree, Arc::clone(&self.interrupt), action.most, page, noted),
             guard,
@@ -222,7 +215,7 @@ impl Actor<'_> {
             return Err(failure);
         }
         acted.took = report.took;
-        acted.done = Done { moved: report.moved, failed: failed(&report), ..acted.done };
+        acted.done = Done { moved: report.moved, failed: report.failed_of_its_own(), ..acted.done };
         acted.ending = match &report.ending {
             _ if around.ended.is_some() => around.ended.unwrap_or_default(),
             _ if memory.is_full => "its pages are in too many pieces for the journal".to_owned(),
@@ -234,11 +227,6 @@ impl Actor<'_> {
         };
         Ok(())
     }
-}
-
-/// Pages that others map too stay by intention.
-fn failed(report: &MigrationReport) -> Bytes {
-    report.failed.iter().filter(|(reason, _)| **reason != Reason::Shared).map(|(_, size)| *size).sum()
 }
 
 /// The nodes that pages go to.
@@ -393,7 +381,8 @@ impl Surroundings for Bounded<'_, '_> {
         if report.paused >= MOST_PAUSE {
             self.end("it waited for room or for the memory of others, until the plan was too old");
         }
-        let (failed, tried) = (failed(report).get(), failed(report).get() + report.moved.get());
+        let failed = report.failed_of_its_own().get();
+        let tried = failed + report.moved.get();
         if tried > TRIED && failed as f64 / tried as f64 > self.failed {
             self.end("too many pages fail to move");
         }

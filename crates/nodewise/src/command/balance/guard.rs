@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use nodewise_diagnose::balance::{Limits, explicit_policy, is_default, places_others};
+use nodewise_diagnose::Pid;
+use nodewise_diagnose::balance::{Limits, Never, explicit_policy, is_default, places_others};
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
-use nodewise_source::mappings::{Thoroughness, read};
+use nodewise_source::mappings::Thoroughness;
 use nodewise_source::process::{claims, family, search, status};
 use nodewise_source::sample::{Allowed, Identity, Life};
 use nodewise_source::spare::{has_swap, limit_used, node_room};
 use nodewise_source::system::counters;
 use nodewise_source::tree::Tree;
 
-use crate::live_pages::LivePages;
-use crate::measuring;
+use crate::live_pages;
 
 /// A look takes at most one part in this number of the time.
 const PART: u32 = 50;
@@ -139,10 +139,7 @@ impl<'a> Guard<'a> {
     }
 
     fn memory(&self) -> Result<(), String> {
-        let pid = self.identity.pid;
-        let pages = &mut LivePages::open(pid);
-        let mappings = read(self.tree, pid, Thoroughness::Exact, measuring::seed(None), Some(pages));
-        if let Some(why) = explicit_policy(&mappings.map_err(|error| error.to_string())?) {
+        if let Some(why) = policy_now(self.tree, self.identity.pid)? {
             return Err(format!("changed meanwhile: it {why}"));
         }
         let all = search::all(self.tree).map_err(|error| error.to_string())?;
@@ -159,6 +156,12 @@ impl<'a> Guard<'a> {
         let room = nodewise_diagnose::balance::room;
         Some(room(now.size, now.free, now.available, now.high, self.has_swap, self.limits))
     }
+}
+
+/// Why the policies of a process's mappings forbid to touch it now; `None` where they do not.
+pub(super) fn policy_now(tree: &Tree, pid: Pid) -> Result<Option<Never>, String> {
+    let mappings = live_pages::mappings(tree, pid, Thoroughness::Exact);
+    Ok(explicit_policy(&mappings.map_err(|error| error.to_string())?))
 }
 
 fn kills(tree: &Tree) -> Option<u64> {

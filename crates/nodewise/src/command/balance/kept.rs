@@ -9,7 +9,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_source::balance_journal::{self, Entry, Line, OpenAction, SCHEMA, open_actions};
-use nodewise_source::boot;
 use nodewise_source::capture::{Overwrite, write_file};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Identity, Life};
@@ -17,7 +16,7 @@ use nodewise_source::tree::{Tree, read_bounded};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::failure::Failure;
-use crate::journal::state_file;
+use crate::journal::{create_folder, state_file, this_boot, unusable};
 use crate::output;
 
 /// The name of the journal in the state folder.
@@ -54,15 +53,8 @@ impl Kept {
     /// Opens it; a missing file is an empty journal.
     pub(super) fn open(named: Option<&Path>, tree: &Tree, prints: bool) -> Result<Self, Failure> {
         let path = named.map_or_else(|| state_file(NAME), |path| Ok(path.to_owned()))?;
-        let boot = boot::id(tree).map_err(Failure::cannot)?;
-        let boot =
-            boot.ok_or_else(|| Failure::cannot("the kernel does not name its boot: no journal can be kept"))?;
-        let named = quote(&path.display().to_string()).to_string();
-        let wrong = |why: String| {
-            Failure::cannot(format_args!(
-                "the journal {named} cannot be used: {why}; --journal names another file"
-            ))
-        };
+        let boot = this_boot(tree)?;
+        let wrong = |why: String| unusable(&path, &why);
         create_folder(&path)?;
         let file = append(&path).map_err(|error| wrong(io_words(&error)))?;
         let bytes = read_bounded(&path, MOST_BYTES).map_err(|cause| wrong(cause.to_string()))?;
@@ -193,14 +185,6 @@ fn append(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-fn create_folder(path: &Path) -> Result<(), Failure> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
-    std::fs::create_dir_all(folder).map_err(|error| {
-        let folder = quote(&folder.display().to_string());
-        Failure::cannot(format_args!("cannot create {folder}: {}", io_words(&error)))
-    })
-}
-
 /// The right to change processes, which one balance has at a time; it ends with the process, however that ends.
 pub(super) struct Lock {
     _file: File,
@@ -218,11 +202,11 @@ impl Lock {
     }
 
     fn take_at(path: &Path) -> Result<Self, Failure> {
-        create_folder(path)?;
         let named = quote(&path.display().to_string()).to_string();
         let cannot = |error: std::io::Error| {
             Failure::cannot(format_args!("cannot lock {named}: {}", io_words(&error)))
         };
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(cannot)?;
         let opened =
             OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
         let mut file = opened.map_err(cannot)?;

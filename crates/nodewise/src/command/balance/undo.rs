@@ -3,26 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_diagnose::Pid;
-use nodewise_diagnose::balance::explicit_policy;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::Detail;
-use nodewise_source::balance_journal::{Entry, OpenAction};
+use nodewise_source::balance_journal::{Entry, OpenAction, ThreadChange};
 use nodewise_source::mapped::saved::Moved;
-use nodewise_source::mappings::{Thoroughness, read};
 use nodewise_source::process::{claims, family, status};
 use nodewise_source::sample::{Identity, Life};
 use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::page_size;
 use nodewise_syscall::{Errno, PageScope, Task, affinity};
 
+use super::guard::policy_now;
 use super::kept::{Kept, Lock};
 use super::need_rights;
 use crate::cli::balance::Undo;
 use crate::failure::{Failure, Outcome};
-use crate::live_pages::LivePages;
-use crate::migration::engine::{self, Ending, Reason, migrate};
+use crate::migration::engine::{self, Ending, migrate};
 use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System};
 use crate::migration::regions_back;
@@ -189,7 +187,7 @@ fn restore_threads(tree: &Tree, action: &OpenAction, pid: Pid, back: &mut Back) 
     for process in family(tree, pid) {
         let threads = claims::threads(tree, process).unwrap_or_default();
         for thread in threads.into_iter().filter(|thread| known.insert(*thread)) {
-            let is_it = |change: &&nodewise_source::balance_journal::ThreadChange| {
+            let is_it = |change: &&ThreadChange| {
                 (change.tid, change.started_ticks) == (thread.tid, thread.started_ticks)
             };
             let recorded = action.threads.iter().find(is_it);
@@ -223,9 +221,7 @@ fn may_go_back(tree: &Tree, action: &OpenAction, pid: Pid) -> Result<(), String>
     if action.began.image.is_some() && image != action.began.image {
         return Err("it runs another program now: its pages stay".to_owned());
     }
-    let mappings =
-        read(tree, pid, Thoroughness::Exact, measuring::seed(None), Some(&mut LivePages::open(pid)));
-    if let Some(why) = explicit_policy(&mappings.map_err(|error| error.to_string())?) {
+    if let Some(why) = policy_now(tree, pid)? {
         return Err(format!("it {why}: its pages stay"));
     }
     if claims::claims(tree, pid).policies.is_none_or(|policies| !policies.is_empty()) {
@@ -267,21 +263,14 @@ fn restore_pages(
         scope: PageScope::Own,
     };
     let expected = runs.iter().map(|run| Bytes::new(run.length)).sum();
-    let noted = Moved {
-        pid: identity.pid,
-        started_at_ticks: identity.started_ticks,
-        boot: String::new(),
-        runs: Vec::new(),
-    };
+    let noted = Moved::new(identity.pid, identity.started_ticks, String::new());
     let mut system = System::new(tree, measuring::interrupt()?, expected, page, noted);
     let huge = machine.settings.transparent_hugepage_size.unwrap_or(page);
     let limits = engine::Limits { rate, pressure: Some(PRESSURE), page, huge };
     let report = migrate(&regions, limits, &mut process, &mut system);
     system.finish();
     back.moved = report.moved;
-    // Pages that others map too were left by the action as well.
-    back.failed =
-        report.failed.iter().filter(|(why, _)| **why != Reason::Shared).map(|(_, size)| *size).sum();
+    back.failed = report.failed_of_its_own();
     match report.ending {
         Ending::Done => {}
         Ending::Interrupted => back.refused = Some("interrupted: the same command resumes".to_owned()),

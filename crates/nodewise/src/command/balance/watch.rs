@@ -8,6 +8,7 @@ use nodewise_diagnose::balance::{Controller, Never, Observation, Plan, ProcessFa
 use nodewise_diagnose::{Pid, Situation};
 use nodewise_machine::Machine;
 use nodewise_source::Detail;
+use nodewise_source::mappings::{SMALLEST_PAGE, walk_price};
 use nodewise_source::process::{claims, status};
 use nodewise_source::sample::{
     Allowed, BandwidthScope, Identity, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
@@ -29,9 +30,6 @@ const READ_AGAIN: u32 = 20;
 
 /// The share of a window that reading one process in full may take.
 const FULL_SHARE: f64 = 0.02;
-/// The kernel's time for a page of `numa_maps`, and the size of the page.
-const PAGE_COST: Duration = Duration::from_nanos(84);
-const PAGE: u64 = 4096;
 
 /// A window.
 pub(super) enum Window {
@@ -149,10 +147,9 @@ impl Watcher {
             own: Pid::new(std::process::id()),
         });
         // One at a time, in turn: reading it walks all of its pages.
-        let pages = |size: u64| u32::try_from(size / PAGE).unwrap_or(u32::MAX);
         let unknown = plan.left_alone.iter().filter(|process| {
             process.why == Never::PolicyUnknown
-                && PAGE_COST.saturating_mul(pages(process.size.get())) <= length.mul_f64(FULL_SHARE)
+                && walk_price(process.size, SMALLEST_PAGE) <= length.mul_f64(FULL_SHARE)
         });
         let next = unknown.map(|process| process.process.identity);
         let next = next.min_by_key(|identity| self.asked.get(identity).copied().unwrap_or(0));

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use nodewise_diagnose::{Pid, Situation};
 use nodewise_machine::Machine;
-use nodewise_source::mappings::{MappingsError, Thoroughness, read};
+use nodewise_source::mappings::{MappingsError, Thoroughness};
 use nodewise_source::sample::{Identity, MappingsSample, Moment, Remedy, Sample, Unread};
 use nodewise_source::tree::Tree;
 
-use crate::live_pages::LivePages;
-use crate::measuring;
+use crate::live_pages;
 
 /// The fact, as rules name it.
 const FACT: &str = "mappings of processes";
@@ -64,18 +63,26 @@ fn read_all(wanted: &[Identity], named: &BTreeSet<Pid>, sender: &mpsc::Sender<Re
     }
 }
 
+/// The mappings of one process; `None` where its number is that of another one by now.
+pub(in crate::command) fn sample(
+    identity: Identity,
+    thoroughness: Thoroughness,
+) -> Result<Option<MappingsSample>, MappingsError> {
+    let tree = Tree::live();
+    let mappings = live_pages::mappings(&tree, identity.pid, thoroughness)?;
+    let is_same = Identity::read(&tree, identity.pid) == Some(identity);
+    Ok(is_same.then(|| MappingsSample { identity, seen: Moment::now(), mappings: mappings.into() }))
+}
+
 fn read_one(identity: Identity, is_named: bool, left: &mut Duration) -> Read {
-    let pid = identity.pid;
     let thoroughness = if is_named { Thoroughness::Exact } else { Thoroughness::ByPrice };
-    let pages = &mut LivePages::open(pid);
-    match read(&Tree::live(), pid, thoroughness, measuring::seed(None), Some(pages)) {
-        // A number can be that of another process by now.
-        Ok(_) if Identity::read(&Tree::live(), pid) != Some(identity) => Read::Nothing,
-        Ok(mappings) => {
+    match sample(identity, thoroughness) {
+        Ok(None) => Read::Nothing,
+        Ok(Some(sample)) => {
             if !is_named {
-                *left = left.saturating_sub(mappings.took.unwrap_or(mappings.predicted));
+                *left = left.saturating_sub(sample.mappings.took.unwrap_or(sample.mappings.predicted));
             }
-            Read::Mappings(MappingsSample { identity, seen: Moment::now(), mappings: mappings.into() })
+            Read::Mappings(sample)
         }
         Err(MappingsError::NoProcess(_) | MappingsError::Ended(_) | MappingsError::Zombie(_)) => {
             Read::Nothing

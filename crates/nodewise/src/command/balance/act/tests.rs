@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
 use nodewise_machine::{Machine, Origin};
-use nodewise_source::balance_journal::{ActionEntry, ProcessEntry};
+use nodewise_source::balance_journal::{ActionEntry, OpenAction, ProcessEntry};
 use nodewise_source::process::family;
 use nodewise_source::sample::Identity;
 use nodewise_syscall::clock::{Clock as _, Monotonic};
 
-use super::super::undo::{Parts, take_back};
+use super::super::undo::{Back, Parts, take_back};
 use super::*;
 
 /// A shell that ends when dropped, and its children with it.
@@ -61,7 +61,7 @@ fn began(pid: Pid) -> Entry {
         started_ticks: Identity::read(&Tree::live(), pid).unwrap().started_ticks,
         name: "sh".to_owned(),
     };
-    let at_ticks = u64::try_from(Moment::now().since_boot.as_millis() * TICKS / 1000).unwrap();
+    let at_ticks = to_ticks(Moment::now().since_boot);
     let action = ActionEntry {
         need: "scattered".to_owned(),
         need_share: 0.5,
@@ -73,110 +73,121 @@ fn began(pid: Pid) -> Entry {
     Entry::Began(Began { process, at_ticks, image: None, action })
 }
 
+/// A shell on this machine, and everything an action on it needs.
+struct Scene {
+    /// The CPUs that this test may use: two at least.
+    own: CpuSet,
+    tree: Tree,
+    machine: Machine,
+    everyone: Allowed,
+    limits: Limits,
+    kept: Kept,
+    shell: Shell,
+    _folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn begin() -> Option<Self> {
+        let own = affinity::cpus(Task::CURRENT).unwrap();
+        if own.len() < 2 {
+            eprintln!("skipped: this test may use one CPU only");
+            return None;
+        }
+        let (tree, folder) = (Tree::live(), tempfile::tempdir().unwrap());
+        Some(Self {
+            kept: Kept::open(Some(&folder.path().join("journal")), &tree, false).unwrap(),
+            everyone: Allowed { cpus: Some(own.clone()), nodes: None },
+            own,
+            tree,
+            machine: Machine::new(Origin::Live),
+            limits: Limits::default(),
+            shell: Shell::start(),
+            _folder: folder,
+        })
+    }
+
+    /// Narrows the threads of the shell, as the next action.
+    fn narrow(&mut self, cpus: &CpuSet, is_free: impl Fn(&CpuSet) -> bool) -> Result<(), String> {
+        let actor = Actor {
+            tree: &self.tree,
+            machine: &self.machine,
+            limits: &self.limits,
+            everyone: &self.everyone,
+            interrupt: Arc::new(AtomicBool::new(false)),
+            until: None,
+        };
+        let (id, pid) = (self.kept.next_id(), self.shell.pid());
+        self.kept.write(Some(id), began(pid)).unwrap();
+        actor.narrow(&mut self.kept, id, pid, cpus, is_free).unwrap()
+    }
+
+    fn take_back(&mut self, action: &OpenAction, parts: Parts) -> Back {
+        take_back(&self.tree, &self.machine, &mut self.kept, action, parts, None).unwrap()
+    }
+}
+
 #[test]
 fn threads_and_what_they_start_get_their_old_cpus_back() {
-    let own = affinity::cpus(Task::CURRENT).unwrap();
-    let one = CpuSet::from_iter(own.first());
-    if own.len() < 2 {
-        return eprintln!("skipped: this test may use one CPU only");
-    }
-    let (tree, machine) = (Tree::live(), Machine::new(Origin::Live));
-    let folder = tempfile::tempdir().unwrap();
-    let mut kept = Kept::open(Some(&folder.path().join("journal")), &tree, false).unwrap();
-    let mut shell = Shell::start();
-    let older = shell.child();
-    let before = cpus_of(shell.pid());
-    let everyone = Allowed { cpus: Some(own.clone()), nodes: None };
-    let limits = Limits::default();
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let actor = Actor {
-        tree: &tree,
-        machine: &machine,
-        limits: &limits,
-        everyone: &everyone,
-        interrupt,
-        until: None,
-    };
-    let id = kept.next_id();
-    kept.write(Some(id), began(shell.pid())).unwrap();
-    actor.narrow(&mut kept, id, shell.pid(), &one, |_| true).unwrap().unwrap();
-    assert_eq!((cpus_of(shell.pid()), cpus_of(older)), (one.clone(), before.clone()));
+    let Some(mut scene) = Scene::begin() else { return };
+    let one = CpuSet::from_iter(scene.own.first());
+    let older = scene.shell.child();
+    let pid = scene.shell.pid();
+    let before = cpus_of(pid);
+    scene.narrow(&one, |_| true).unwrap();
+    assert_eq!((cpus_of(pid), cpus_of(older)), (one.clone(), before.clone()));
     // A child that is born later inherits, and one more is then changed by another hand.
     let clock = Monotonic::start();
     while clock.now() < Duration::from_millis(20) {
         std::thread::yield_now();
     }
-    let (heir, taken) = (shell.child(), shell.child());
+    let (heir, taken) = (scene.shell.child(), scene.shell.child());
     assert_eq!(cpus_of(heir), one);
-    let other = CpuSet::from_iter(own.last());
+    let other = CpuSet::from_iter(scene.own.last());
     affinity::set_cpus(Task::new(taken.number()).unwrap(), &other).unwrap();
-    let open = kept.open_actions().remove(0);
-    let back = take_back(&tree, &machine, &mut kept, &open, Parts::Threads, None).unwrap();
+    let open = scene.kept.open_actions().remove(0);
+    let back = scene.take_back(&open, Parts::Threads);
     assert_eq!((back.threads, back.changed, back.refused), (2, 0, None));
-    assert_eq!((cpus_of(shell.pid()), cpus_of(heir), cpus_of(taken)), (before.clone(), before, other));
-    assert_eq!(kept.open_actions(), []);
+    assert_eq!((cpus_of(pid), cpus_of(heir), cpus_of(taken)), (before.clone(), before, other));
+    assert_eq!(scene.kept.open_actions(), []);
 }
 
 #[test]
 fn a_thread_that_another_hand_has_changed_is_left_alone_and_an_ended_process_needs_nothing() {
-    let own = affinity::cpus(Task::CURRENT).unwrap();
-    if own.len() < 2 {
-        return eprintln!("skipped: this test may use one CPU only");
-    }
-    let (tree, machine) = (Tree::live(), Machine::new(Origin::Live));
-    let folder = tempfile::tempdir().unwrap();
-    let mut kept = Kept::open(Some(&folder.path().join("journal")), &tree, false).unwrap();
-    let shell = Shell::start();
-    let (first, last) = (CpuSet::from_iter(own.first()), CpuSet::from_iter(own.last()));
+    let Some(mut scene) = Scene::begin() else { return };
+    let pid = scene.shell.pid();
+    let (first, last) = (CpuSet::from_iter(scene.own.first()), CpuSet::from_iter(scene.own.last()));
     let change = ThreadChange {
-        tid: shell.pid().number(),
-        started_ticks: Identity::read(&tree, shell.pid()).unwrap().started_ticks,
-        before: own.to_string(),
+        tid: pid.number(),
+        started_ticks: Identity::read(&scene.tree, pid).unwrap().started_ticks,
+        before: scene.own.to_string(),
         after: first.to_string(),
     };
     for id in [1, 2] {
-        kept.write(Some(id), began(shell.pid())).unwrap();
-        kept.write(Some(id), Entry::Affinity { threads: vec![change.clone()] }).unwrap();
+        scene.kept.write(Some(id), began(pid)).unwrap();
+        scene.kept.write(Some(id), Entry::Affinity { threads: vec![change.clone()] }).unwrap();
     }
-    affinity::set_cpus(Task::new(shell.pid().number()).unwrap(), &last).unwrap();
-    let open = kept.open_actions();
-    let back = take_back(&tree, &machine, &mut kept, &open[1], Parts::All, None).unwrap();
+    affinity::set_cpus(Task::new(pid.number()).unwrap(), &last).unwrap();
+    let open = scene.kept.open_actions();
+    let back = scene.take_back(&open[1], Parts::All);
     assert_eq!((back.threads, back.changed), (0, 1));
-    assert_eq!(cpus_of(shell.pid()), last);
-    drop(shell);
-    let back = take_back(&tree, &machine, &mut kept, &open[0], Parts::All, None).unwrap();
-    assert!(back.has_ended && kept.open_actions().is_empty());
+    assert_eq!(cpus_of(pid), last);
+    drop(std::mem::replace(&mut scene.shell, Shell::start()));
+    let back = scene.take_back(&open[0], Parts::All);
+    assert!(back.has_ended && scene.kept.open_actions().is_empty());
 }
 
 #[test]
 fn threads_that_another_hand_has_placed_are_not_narrowed() {
-    let own = affinity::cpus(Task::CURRENT).unwrap();
-    if own.len() < 2 {
-        return eprintln!("skipped: this test may use one CPU only");
-    }
-    let (tree, machine) = (Tree::live(), Machine::new(Origin::Live));
-    let folder = tempfile::tempdir().unwrap();
-    let mut kept = Kept::open(Some(&folder.path().join("journal")), &tree, false).unwrap();
-    let shell = Shell::start();
-    let (first, last) = (CpuSet::from_iter(own.first()), CpuSet::from_iter(own.last()));
-    affinity::set_cpus(Task::new(shell.pid().number()).unwrap(), &last).unwrap();
-    let everyone = Allowed { cpus: Some(own.clone()), nodes: None };
-    let limits = Limits::default();
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let actor = Actor {
-        tree: &tree,
-        machine: &machine,
-        limits: &limits,
-        everyone: &everyone,
-        interrupt,
-        until: None,
-    };
-    let identity = Identity::read(&tree, shell.pid()).unwrap();
-    let guard = Guard::new(&tree, &limits, &everyone, own.clone(), identity, NodeSet::new(), Some(&first));
+    let Some(mut scene) = Scene::begin() else { return };
+    let pid = scene.shell.pid();
+    let (first, last) = (CpuSet::from_iter(scene.own.first()), CpuSet::from_iter(scene.own.last()));
+    affinity::set_cpus(Task::new(pid.number()).unwrap(), &last).unwrap();
+    let (tree, limits, everyone) = (Tree::live(), Limits::default(), scene.everyone.clone());
+    let identity = Identity::read(&tree, pid).unwrap();
+    let guard =
+        Guard::new(&tree, &limits, &everyone, scene.own.clone(), identity, NodeSet::new(), Some(&first));
     let why = guard.confirm().unwrap_err();
-    let id = kept.next_id();
-    kept.write(Some(id), began(shell.pid())).unwrap();
-    let narrowed = actor.narrow(&mut kept, id, shell.pid(), &first, |cpus| guard.is_free(cpus)).unwrap();
+    let narrowed = scene.narrow(&first, |cpus| guard.is_free(cpus));
     assert_eq!(
         (narrowed.unwrap_err().as_str(), why.as_str()),
         (
@@ -184,5 +195,5 @@ fn threads_that_another_hand_has_placed_are_not_narrowed() {
             "changed meanwhile: another program set the CPUs of its threads",
         )
     );
-    assert_eq!(cpus_of(shell.pid()), last);
+    assert_eq!(cpus_of(pid), last);
 }
