@@ -146,10 +146,10 @@ impl Guest {
 
     fn archive(&self, command: &[OsString]) -> io::Result<Vec<u8>> {
         let read = |path: &Path| {
-            let told = |error: io::Error| {
+            let named = |error: io::Error| {
                 io::Error::new(error.kind(), format!("{}: {}", path.display(), io_words(&error)))
             };
-            fs::read(path).map_err(told)
+            fs::read(path).map_err(named)
         };
         let mut archive = Archive::new();
         let mut add = |name: &str, content: &[u8]| archive.file(name, content).map_err(io::Error::other);

@@ -172,7 +172,7 @@ pub fn limit_used(tree: &Tree, pid: Pid) -> Option<f64> {
 /// # Source
 /// `memory.max`, Linux 4.5; with version 1 `memory.limit_in_bytes`.
 pub fn limit(tree: &Tree, pid: Pid) -> Option<Option<Bytes>> {
-    // Version 1 writes the largest number of whole pages where there is no limit.
+    // Without a limit version 1 writes the largest number of whole pages.
     let limit = |tree: &Tree, folder: &str| {
         limit_and_use(tree, folder).map(|(limit, _)| limit).filter(|limit| *limit < NO_LIMIT)
     };

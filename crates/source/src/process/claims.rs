@@ -158,7 +158,7 @@ fn known(tree: &Tree, pid: Pid, tid: u32) -> Option<Option<Thread>> {
     Some(started.map(|started_ticks| Thread { tid, started_ticks }))
 }
 
-/// The threads of a process by number; `None` where there is no such process, it cannot be read, or it has too many.
+/// The threads of a process by number; `None` where the process has ended, cannot be read, or has too many.
 ///
 /// # Source
 /// `/proc/PID/task/TID/stat`.

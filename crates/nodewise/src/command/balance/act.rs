@@ -366,7 +366,7 @@ impl Surroundings for Bounded<'_, '_> {
     }
 
     fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes> {
-        // A chunk is no larger than the room.
+        // A chunk fits into the room.
         let inner = self.inner.room(node, kind, page_size);
         let room = self.guard.room(node, self.page).zip(inner).map(|(room, inner)| room.min(inner));
         if room.is_none() {

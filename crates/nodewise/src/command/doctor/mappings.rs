@@ -92,7 +92,7 @@ fn read_one(identity: Identity, is_named: bool, left: &mut Duration) -> Read {
     }
 }
 
-/// Takes results until there are no more, or the user wants an end.
+/// Takes results up to the last one, or until the user wants an end.
 fn collect(results: &mpsc::Receiver<Read>, interrupt: &AtomicBool) -> Vec<Read> {
     let mut read = Vec::new();
     while !interrupt.load(Ordering::Relaxed) {
