@@ -30,8 +30,6 @@ const LEAST: &str = "memory-stranded";
 const RUNS: f64 = 0.1;
 /// The same on a machine of many nodes: this part of an even load.
 const RUNS_OF_EVEN: f64 = 0.5;
-/// A younger process still starts: its growth says nothing about what follows.
-const YOUNG: Duration = Duration::from_secs(60);
 /// A segment that several processes map, from which on the memory of one of them is not that of the program.
 const COMMON: Bytes = Bytes::from_mib(64);
 /// Faults of one kind must outnumber the other by this much.
@@ -263,7 +261,7 @@ fn memory(
     if let (Some(window), Some(size)) = (window.filter(|window| !window.is_zero()), profile.size.value()) {
         profile.growth_edge = Profile::edge_of_growth(*size, window, profile.horizon);
         let growth = change.map(|change| change / window.as_secs_f64());
-        let is_young = profile.age.value().is_none_or(|age| *age < YOUNG);
+        let is_young = profile.is_young().unwrap_or(true);
         profile.growth = match growth {
             Some(growth) if is_young && growth > 0.0 => Known::unknown("it is younger than a minute"),
             growth => Known::or_unknown(growth, Quality::Sampled, "its size may not be read"),

@@ -11,6 +11,8 @@ use crate::situation::Class;
 
 /// The part of a node's room that a program may fill.
 pub(super) const FILLS: f64 = 0.8;
+/// A younger process still starts: its growth says nothing about what follows.
+const YOUNG: Duration = Duration::from_secs(60);
 /// The change within the horizon, as a part of the size, from which a program grows.
 const GROWS: f64 = 0.01;
 /// The least change that counts: the kernel's counters of resident memory are not exact.
@@ -107,6 +109,11 @@ impl Profile {
         let per_second =
             |change: Bytes, time: Duration| change.get() as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE);
         per_second(size.share(GROWS), horizon).max(per_second(LEAST_CHANGE, window))
+    }
+
+    /// Whether the process may still be starting; `None` where its age is not known.
+    pub fn is_young(&self) -> Option<bool> {
+        self.age.value().map(|age| *age < YOUNG)
     }
 
     /// Whether its memory grows.

@@ -1,6 +1,6 @@
 //! The text of `nodewise advise`: the placement first, then evidence, reasons, recipes and what would decide.
 
-use nodewise_diagnose::advice::{InForce, Known};
+use nodewise_diagnose::advice::InForce;
 
 use crate::digest::advice::{AdviceReport, AdvisedProgram, condition, flip};
 use crate::digest::doctor::{owner, price, value};
@@ -78,14 +78,12 @@ fn evidence(report: &AdviceReport<'_>, page: &mut Page) {
     for (reason, names) in reasons {
         page.line(4, &Line::from(format!("  not known: {} ({reason})", names.join(", "))));
     }
-    if let Known::Value { value: age, .. } = &report.profile.age {
-        if age.as_secs() < 60 {
-            let words = format!(
-                "  it runs for {:.0} s only: its size and its threads may still change",
-                age.as_secs_f64()
-            );
-            page.line(4, &Line::from(words));
-        }
+    if let Some(age) = report.profile.age.value().filter(|_| report.profile.is_young() == Some(true)) {
+        let words = format!(
+            "  it has run for only {:.0} s: its size and its threads may still change",
+            age.as_secs_f64()
+        );
+        page.line(4, &Line::from(words));
     }
 }
 
