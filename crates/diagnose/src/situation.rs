@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, OddityKind};
-use nodewise_source::sample::{NodeSample, Sample};
+use nodewise_source::sample::{NodeSample, ProcessSample, Sample};
 
-use crate::attribution::Places;
+use crate::attribution::{Places, ticks};
 use crate::change::{Counts, Delta, DeltaError};
 use crate::finding::Mend;
 use crate::locality::sizes;
@@ -20,6 +20,9 @@ pub use process::ProcessState;
 const LARGE: f64 = 0.05;
 /// Memory from which a process matters: numad's own threshold.
 pub const SIGNIFICANT: Bytes = Bytes::from_mib(300);
+
+/// A younger process still starts: its growth says nothing about what follows.
+pub const STARTS: Duration = Duration::from_secs(60);
 
 /// Memory from which a segment or a file matters.
 const SEGMENT: Bytes = Bytes::from_gib(1);
@@ -149,6 +152,11 @@ impl<'a> Situation<'a> {
             processes,
             virtual_machine: None,
         })
+    }
+
+    /// The time since a process began; `None` where the clock went back.
+    pub fn age(&self, process: &ProcessSample) -> Option<Duration> {
+        self.now.moment.since_boot.checked_sub(ticks(process.identity.started_ticks))
     }
 
     /// The length of the window.

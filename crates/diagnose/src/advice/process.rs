@@ -8,7 +8,6 @@ use nodewise_source::sample::ProcessSample;
 
 use super::known::{Known, Quality};
 use super::profile::{NodeRoom, Profile, Sharing};
-use crate::attribution::ticks;
 use crate::diagnosis::Diagnosis;
 use crate::finding::{Confidence, Owner, RuleFinding, Subject};
 use crate::knowledge::{Application, ProgramFacts, ProgramKind, declared};
@@ -68,9 +67,7 @@ pub fn from_process(
     let state = situation.processes.iter().find(|state| state.process.identity == process.identity);
     let mut profile = unstarted(situation, reading, application, horizon);
     limit_nodes(&mut profile, situation, process, state);
-    let began = ticks(process.identity.started_ticks);
-    let age = situation.now.moment.since_boot.checked_sub(began);
-    profile.age = Known::or_unknown(age, Quality::Certain, "the clock went back");
+    profile.age = Known::or_unknown(situation.age(process), Quality::Certain, "the clock went back");
     memory(&mut profile, situation, process, state, reading);
     work(&mut profile, situation, process, state);
     if application.is_none() {

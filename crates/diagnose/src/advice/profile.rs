@@ -7,12 +7,10 @@ use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use super::known::Known;
-use crate::situation::Class;
+use crate::situation::{Class, STARTS};
 
 /// The part of a node's room that a program may fill.
 pub(super) const FILLS: f64 = 0.8;
-/// A younger process still starts: its growth says nothing about what follows.
-const YOUNG: Duration = Duration::from_secs(60);
 /// The change within the horizon, as a part of the size, from which a program grows.
 const GROWS: f64 = 0.01;
 /// The least change that counts: the kernel's counters of resident memory are not exact.
@@ -113,7 +111,7 @@ impl Profile {
 
     /// Whether the process may still be starting; `None` where its age is not known.
     pub fn is_young(&self) -> Option<bool> {
-        self.age.value().map(|age| *age < YOUNG)
+        self.age.value().map(|age| *age < STARTS)
     }
 
     /// Whether its memory grows.

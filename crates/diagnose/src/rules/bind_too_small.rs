@@ -6,7 +6,7 @@ use nodewise_source::paths::shown;
 use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, several_nodes};
-use crate::situation::{ProcessState, Situation};
+use crate::situation::{ProcessState, STARTS, Situation};
 
 /// Seconds in which it is full.
 const SOON: f64 = 3600.0;
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::NodeMemory, Fact::Processes, Fact::Policies],
     sign: "a policy bind, or a cpuset, that leaves out nodes; the process grew by at least 1 % in the window, and at \
            that pace the memory available on its nodes is gone within an hour",
-    traps: "a start that ends before; a limit below that size",
+    traps: "a start that ends before (a process younger than a minute is not judged); a limit below that size",
     explains: &[],
     sources: &["Red Hat Virtualization Tuning Guide 9.2: strict can kill, prefer"],
     check,
@@ -37,10 +37,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     if all.is_subset(&bound) {
         return None;
     }
+    if situation.age(process.process)? < STARTS {
+        return None;
+    }
     // Its own memory: mapped files make it larger without taking room.
-    let now = process.size();
-    let then: Bytes = process.earlier.as_ref()?.values().copied().sum();
-    let grown = Bytes::new(now.get().checked_sub(then.get())?);
+    let (now, grown) = (process.size(), process.growth()?);
     if (grown.get() as f64) < GROWTH * now.get() as f64 || grown.get() == 0 {
         return None;
     }

@@ -29,6 +29,8 @@ pub const STRANDED: f64 = 0.1;
 /// A process in the window.
 pub struct ProcessState<'a> {
     pub process: &'a ProcessSample,
+    /// The same process at the beginning of the window.
+    before: Option<&'a ProcessSample>,
     /// Its change in the window.
     pub change: Option<ProcessChange>,
     /// Its own memory by node.
@@ -64,6 +66,7 @@ pub(super) fn states<'a>(
         };
         Some(ProcessState {
             process,
+            before: earlier,
             change: delta.and_then(|delta| delta.process(process.identity)).cloned(),
             memory,
             earlier: earlier.and_then(|earlier| own_memory(earlier.pages.as_ref(), None)).map(|(own, _)| own),
@@ -126,6 +129,19 @@ impl ProcessState<'_> {
     /// Its own memory.
     pub fn size(&self) -> Bytes {
         self.memory.values().copied().sum()
+    }
+
+    /// The growth of its own memory in the window; `None` where it was not counted in one way at both ends, or shrank.
+    ///
+    /// Ways to count differ by megabytes: mappings know of private pages of files, sums of kinds do not. Where the
+    /// kernel's count of resident pages grew less, that is the growth: of drawn pages the sums swing.
+    pub fn growth(&self) -> Option<Bytes> {
+        let own = |pages: &PageSample| pages.nodes.values().map(|share| share.own).sum::<Option<Bytes>>();
+        let (before, now) = (self.before?, self.process);
+        let grown = own(now.pages.as_ref()?)?.get().checked_sub(own(before.pages.as_ref()?)?.get())?;
+        let resident = now.resident.zip(before.resident);
+        let resident = resident.map_or(grown, |(now, then)| now.get().saturating_sub(then.get()));
+        Some(Bytes::new(grown.min(resident)))
     }
 
     /// Its CPU time in the window.

@@ -1,6 +1,10 @@
 //! Rules about one process.
 
+use std::sync::Arc;
+
+use nodewise_machine::NodeId;
 use nodewise_machine::mapping::{DrawnPages, FileId, MappedPages, MappingPolicy};
+use nodewise_source::sample::ProcessSample;
 
 use super::*;
 
@@ -95,7 +99,7 @@ fn shared_memory(fixture: &mut Fixture, pids: &[u32], memory: &[(u32, Bytes)]) {
         let cpu = &[(at as u32 * 2, seconds(10))];
         fixture.process(&Work { pid: *pid, memory, cpu, ..Work::default() });
         fixture.mappings(*pid, &[(MappingKind::Shared, MemPolicy::DEFAULT, memory)]);
-        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings.last_mut().unwrap().mappings);
+        let read = Arc::make_mut(&mut fixture.now.mappings.last_mut().unwrap().mappings);
         read.mappings[0].file = Some(FileId { device: (0, 1), inode: 77 });
         read.mappings[0].name = Some("/dev/shm/segment\n".to_owned());
     }
@@ -121,7 +125,7 @@ fn a_file_in_the_cache_of_another_node() {
     let rule = &file_cache_far::RULE;
     let file = |fixture: &mut Fixture| {
         fixture.mappings(100, &[(MappingKind::File, MemPolicy::DEFAULT, &[(3, gib(4))])]);
-        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+        let read = Arc::make_mut(&mut fixture.now.mappings[0].mappings);
         read.mappings[0].name = Some("/srv/weights".to_owned());
     };
     let mut fixture = Fixture::new(FOUR);
@@ -171,8 +175,8 @@ fn a_process_that_grows_in_a_cpuset() {
     let grows = |from: Bytes, nodes: Option<&str>| {
         let mut fixture = Fixture::new(FOUR);
         fixture.process(&Work { memory: &[(1, gib(4))], nodes, ..Work::default() });
-        let process = std::sync::Arc::make_mut(fixture.before.processes.last_mut().unwrap());
-        let share = process.pages.as_mut().unwrap().nodes.get_mut(&nodewise_machine::NodeId::new(1)).unwrap();
+        let process = Arc::make_mut(fixture.before.processes.last_mut().unwrap());
+        let share = process.pages.as_mut().unwrap().nodes.get_mut(&NodeId::new(1)).unwrap();
         (share.size, share.own) = (from, Some(from));
         fixture
     };
@@ -183,12 +187,42 @@ fn a_process_that_grows_in_a_cpuset() {
     silent(&grows(Bytes::from_mib(3_896), None), rule);
 }
 
+#[test]
+fn growth_is_counted_in_one_way_and_not_of_a_process_that_starts() {
+    let rule = &bind_too_small::RULE;
+    let (then, now) = (Bytes::from_mib(3_896), gib(4));
+    let grows = |change: &dyn Fn(&mut ProcessSample, &mut ProcessSample)| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory: &[(1, now)], nodes: Some("1"), ..Work::default() });
+        let Fixture { before, now: after, .. } = &mut fixture;
+        let [before, after] =
+            [before, after].map(|sample| Arc::make_mut(sample.processes.last_mut().unwrap()));
+        let share = before.pages.as_mut().unwrap().nodes.get_mut(&NodeId::new(1)).unwrap();
+        (share.size, share.own) = (then, Some(then));
+        (before.resident, after.resident) = (Some(then), Some(now));
+        change(before, after);
+        fixture
+    };
+    one(&grows(&|_, _| {}), rule);
+    // The kernel's own count did not change: pages were counted in another way, or drawn.
+    silent(&grows(&|before, after| before.resident = after.resident), rule);
+    silent(&grows(&|before, _| before.pages = None), rule);
+    // Seconds old.
+    let mut young = grows(&|_, _| {});
+    let started_ticks = u64::try_from(young.now.moment.since_boot.as_millis() / 10).unwrap() - 3_000;
+    for sample in [&mut young.before, &mut young.now] {
+        Arc::make_mut(sample.processes.last_mut().unwrap()).identity.started_ticks = started_ticks;
+        sample.mappings.iter_mut().for_each(|of| of.identity.started_ticks = started_ticks);
+    }
+    silent(&young, rule);
+}
+
 /// Gives a process another name, in both samples.
 fn named(fixture: &mut Fixture, pid: u32, name: &str, parent: Option<u32>) {
     for sample in [&mut fixture.before, &mut fixture.now] {
         let process =
             sample.processes.iter_mut().find(|process| process.identity.pid.number() == pid).unwrap();
-        let process = std::sync::Arc::make_mut(process);
+        let process = Arc::make_mut(process);
         process.name = name.into();
         process.parent = parent.map(nodewise_source::process::Pid::new);
     }
@@ -252,7 +286,7 @@ fn threads_that_were_not_read_lower_the_certainty() {
     fixture.mappings(100, &[(MappingKind::Anonymous, bound(), &[(2, gib(4))])]);
     let confidence = |fixture: &Fixture| one(fixture, &bound_away::RULE).confidence;
     assert_eq!(confidence(&fixture), Confidence::Certain);
-    std::sync::Arc::make_mut(fixture.now.processes.last_mut().unwrap()).threads = 12;
+    Arc::make_mut(fixture.now.processes.last_mut().unwrap()).threads = 12;
     assert_eq!(confidence(&fixture), Confidence::Likely);
 }
 
@@ -280,7 +314,7 @@ fn a_child_under_the_policy_of_its_parent() {
 /// Makes the mappings of a process those of one whose pages were drawn: their policies were not read.
 fn drawn(fixture: &mut Fixture, pid: u32, thread_policy: Option<MemPolicy>) {
     let read = fixture.now.mappings.iter_mut().find(|read| read.identity.pid.number() == pid).unwrap();
-    let read = std::sync::Arc::make_mut(&mut read.mappings);
+    let read = Arc::make_mut(&mut read.mappings);
     read.method = nodewise_machine::mapping::MappingsMethod::Sampled { asked: 1_000, seed: 1 };
     read.thread_policy =
         thread_policy.map(|policy| MappingPolicy { text: policy.to_string(), policy: Some(policy) });
@@ -332,7 +366,7 @@ fn a_policy_that_the_kernel_cut_is_one() {
     let everywhere = &[(0, seconds(5)), (2, seconds(5)), (4, seconds(5)), (6, seconds(5))];
     let mut fixture = Fixture::new(FOUR);
     fixture.process(&Work { memory: &[(1, gib(8))], cpu: everywhere, ..Work::default() });
-    let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+    let read = Arc::make_mut(&mut fixture.now.mappings[0].mappings);
     read.mappings[0].policy = Some(MappingPolicy { text: "interleave:0,2,4,6,8".into(), policy: None });
     assert!(diagnosis(&fixture, &first_touch_on_one::RULE).findings.is_empty());
 }
@@ -373,7 +407,7 @@ fn segments_and_files_of_sampled_pages_count_by_the_low_end_of_their_interval() 
         fixture.process(&Work { memory: &[(0, gib(1))], cpu: &[(0, seconds(10))], ..Work::default() });
         let memory: &[(u32, Bytes)] = &[(3, gib(far)), (0, gib(4 - far))];
         fixture.mappings(100, &[(MappingKind::File, MemPolicy::DEFAULT, memory)]);
-        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+        let read = Arc::make_mut(&mut fixture.now.mappings[0].mappings);
         read.mappings[0].name = Some("/srv/weights".to_owned());
         drawn(&mut fixture, 100, None);
         assert_eq!(fixture.findings(&file_cache_far::RULE).len(), usize::from(is_found), "{far}");
