@@ -2,7 +2,7 @@
 
 //! CPUs of a real process: narrowed, and back.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use nodewise_machine::{Machine, Origin};
@@ -18,9 +18,13 @@ use super::*;
 struct Shell(Child);
 
 impl Shell {
+    /// Starts it, and waits for its first answer: the kernel lets the parent go on before the addresses of the new
+    /// program are known.
     fn start() -> Self {
-        let started = Command::new("sh").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        Self(started.unwrap())
+        let mut child = Command::new("sh").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "echo").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Self(child)
     }
 
     fn pid(&self) -> Pid {
