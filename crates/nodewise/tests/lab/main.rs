@@ -24,6 +24,7 @@ mod program;
 mod random;
 mod script;
 mod setting;
+mod watchdog;
 mod zoneinfo;
 
 use libtest_mimic::{Arguments, Failed, Trial};
