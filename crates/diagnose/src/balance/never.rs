@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::time::Duration;
 
 use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
 use nodewise_source::process::Pid;
-use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample};
+use nodewise_source::sample::{Allowed, ProcessSample, Sample};
 
 use super::limits::Limits;
-use crate::attribution::ticks;
 use crate::finding::Owner;
 use crate::rules::two_placers::PLACERS;
 use crate::situation::{ProcessState, Situation};
@@ -195,23 +193,18 @@ pub(super) fn never(
     limits: &Limits,
 ) -> Option<Never> {
     let state = process.state;
-    let identity = state.process.identity;
     if state.size() < limits.least_size {
         return Some(Never::Small);
     }
-    by_kin(identity.pid, kin)
+    by_kin(state.process.identity.pid, kin)
         .or_else(|| by_owner(state))
         .or_else(|| by_cpus(process, situation))
         .or_else(|| by_policy(process))
         .or_else(|| by_facts(process, limits))
         .or_else(|| {
-            let age = situation.now.moment.since_boot.checked_sub(started(identity));
+            let age = situation.age(state.process);
             age.is_none_or(|age| age < limits.least_age).then_some(Never::Young)
         })
-}
-
-fn started(identity: Identity) -> Duration {
-    ticks(identity.started_ticks)
 }
 
 fn by_kin(pid: Pid, kin: &Kin) -> Option<Never> {

@@ -131,15 +131,15 @@ impl ProcessState<'_> {
         self.memory.values().copied().sum()
     }
 
-    /// The growth of its own memory in the window; `None` where it was not counted in one way at both ends, or shrank.
+    /// The growth of its own memory in the window; `None` where that is not known at both ends, or it shrank.
     ///
-    /// Ways to count differ by megabytes: mappings know of private pages of files, sums of kinds do not. Where the
-    /// kernel's count of resident pages grew less, that is the growth: of drawn pages the sums swing.
+    /// Both ends are counted from samples of pages: mappings, which know of private pages of files, differ from those by
+    /// megabytes. Where the kernel's count of resident pages grew less, that is the growth: of drawn pages the sums swing.
     pub fn growth(&self) -> Option<Bytes> {
-        let own = |pages: &PageSample| pages.nodes.values().map(|share| share.own).sum::<Option<Bytes>>();
-        let (before, now) = (self.before?, self.process);
-        let grown = own(now.pages.as_ref()?)?.get().checked_sub(own(before.pages.as_ref()?)?.get())?;
-        let resident = now.resident.zip(before.resident);
+        let sum = |own: &BTreeMap<NodeId, Bytes>| own.values().copied().sum::<Bytes>().get();
+        let (now, _) = own_memory(self.process.pages.as_ref(), None)?;
+        let grown = sum(&now).checked_sub(sum(self.earlier.as_ref()?))?;
+        let resident = self.process.resident.zip(self.before?.resident);
         let resident = resident.map_or(grown, |(now, then)| now.get().saturating_sub(then.get()));
         Some(Bytes::new(grown.min(resident)))
     }

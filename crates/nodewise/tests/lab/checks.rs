@@ -27,21 +27,15 @@ mod ways;
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
-use crate::watchdog::Watchdog;
 
 pub use soak::Load;
 
 /// A check: what does not hold, as a message.
 pub type Check = fn(&Context) -> Result<(), String>;
-
-/// The time that a check has: several times the longest on a busy host.
-const LIMIT: Duration = Duration::from_secs(420);
-/// The same where gigabytes move: the guest's own limit comes first.
-const LIMIT_OF_SOAK: Duration = Duration::from_secs(86_400);
 
 /// Checks of the model of the allocator against what the kernel does; on drawn machines too.
 pub const MODEL: &[(&str, Check)] = &[
@@ -149,15 +143,12 @@ const SOAK: &[(&str, Check)] = &[
 /// Runs all checks and writes a line for each.
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
-    let limit = if plan.load.is_some() { LIMIT_OF_SOAK } else { LIMIT };
     for (name, check) in of_machine(plan.checks).filter(|(name, _)| plan.has(name)) {
         // A guest that does not come to its end has its console to say where it was.
         let _ = std::fs::write("/dev/kmsg", format!("check {name}\n"));
         let start = Instant::now();
-        let watchdog = Watchdog::start(limit, move |record| report(name, start.elapsed(), record));
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
-        let late = watchdog.end();
-        let mut message = match result {
+        let message = match result {
             Ok(Ok(())) => String::new(),
             Ok(Err(message)) => message,
             Err(panic) => {
@@ -165,17 +156,10 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
                 format!("panic: {:?}", text.or(panic.downcast_ref::<&str>().copied()))
             }
         };
-        if !late.is_empty() {
-            message = [late, message].join("\n");
-        }
-        report(name, start.elapsed(), &message);
+        let mut stdout = std::io::stdout().lock();
+        let took = start.elapsed().as_secs_f64();
+        writeln!(stdout, "{MARK}{name} {took:.1} {}", message.replace('\n', "\\n")).expect("the host reads");
     }
-}
-
-/// Writes the line of a check; an empty message is one of success.
-fn report(name: &str, took: Duration, message: &str) {
-    let (took, message) = (took.as_secs_f64(), message.replace('\n', "\\n"));
-    writeln!(std::io::stdout().lock(), "{MARK}{name} {took:.1} {message}").expect("the host reads");
 }
 
 /// Which checks a machine has.
