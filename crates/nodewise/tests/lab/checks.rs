@@ -31,6 +31,7 @@ use std::time::Instant;
 
 use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
+use crate::watchdog::{BEGINS, END};
 
 pub use soak::Load;
 
@@ -146,6 +147,7 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
     for (name, check) in of_machine(plan.checks).filter(|(name, _)| plan.has(name)) {
         // A guest that does not come to its end has its console to say where it was.
         let _ = std::fs::write("/dev/kmsg", format!("check {name}\n"));
+        println!("{BEGINS}{name}");
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
         let message = match result {
@@ -160,6 +162,7 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
         let took = start.elapsed().as_secs_f64();
         writeln!(stdout, "{MARK}{name} {took:.1} {}", message.replace('\n', "\\n")).expect("the host reads");
     }
+    println!("{END}");
 }
 
 /// Which checks a machine has.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,12 +15,15 @@ use nodewise_machine::{Bytes, spec};
 
 use crate::arm64;
 use crate::checks::{Extent, Load};
-use crate::program;
+use crate::{program, watchdog};
 
 /// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
 const SECONDS_PER_SCRIPT: u64 = 30;
 /// The time for all else that a guest checks: ten times what a quiet host needs.
 const CHECKS: Duration = Duration::from_secs(1200);
+
+/// The time that a check has, several times that of the longest on a busy host: one that hangs leaves time for the others.
+const LIMIT: Duration = Duration::from_secs(420);
 
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);
@@ -85,6 +89,19 @@ impl Plan {
             // The guest does not ask for its architecture: it is what it is.
             ..Self::new(Arch::default(), words[0].clone(), checks)
         }
+    }
+
+    /// The time of its scripts and of its load, which whoever asks for them makes as long as they like.
+    fn time_asked(&self) -> Duration {
+        let scripts = self.scripts.end - self.scripts.start;
+        // It moves there and back at a rate, and in half and a quarter again; filling it takes time, too.
+        let moving = self.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
+        Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving)
+    }
+
+    /// The time that each of its checks has.
+    pub fn limit(&self) -> Duration {
+        LIMIT.max(self.time_asked())
     }
 
     /// Whether a check runs.
@@ -197,10 +214,7 @@ impl Guest {
 
     /// The time that a guest has, at least what others have.
     pub fn timeout(&self, others: Duration) -> Duration {
-        let scripts = self.plan.scripts.end - self.plan.scripts.start;
-        // It moves there and back at a rate, and in half and a quarter again; filling it takes time, too.
-        let moving = self.plan.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
-        others.max(CHECKS + Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving))
+        others.max(CHECKS + self.plan.time_asked())
     }
 }
 
@@ -218,6 +232,15 @@ impl Boot {
     pub fn failed(error: GuestError) -> Self {
         Self::Failed(error.to_string())
     }
+}
+
+/// Runs the checks in the guest, with the words behind `--guest`: the path of nodewise, and the plan.
+pub fn supervise(words: &[String]) {
+    let limit = Plan::read(&words[1..]).limit();
+    let own = std::env::current_exe().expect("a program knows its own path");
+    let mut checks = Command::new(own);
+    checks.arg("--checks").args(words);
+    watchdog::supervise(&mut checks, limit, &mut std::io::stdout()).expect("the host reads");
 }
 
 /// The results that a guest wrote.

@@ -1,8 +1,8 @@
 //! nodewise inside real kernels: machines are booted once each, and every check runs there.
 //!
-//! The same program has four roles. On the host it boots the guests and makes a test of each check
-//! (`guest`); inside a guest, started with `--guest`, it runs the checks and writes their results
-//! (`checks`); and as a `--probe` it is the program whose pages are looked at (`probe`), or, where it stays for a
+//! The same program has five roles. On the host it boots the guests and makes a test of each check
+//! (`guest`); inside a guest, started with `--guest`, it watches over (`watchdog`) the process that runs the checks
+//! and writes their results, `--checks` (`checks`); and as a `--probe` it is the program whose pages are looked at (`probe`), or, where it stays for a
 //! while, as `--observed` (`observed`).
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
@@ -81,9 +81,11 @@ const SCRIPTS: u64 = 16;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
-        Some("--guest") => return checks::run_all(&Plan::read(&words[2..]), &words[1]),
+        Some("--guest") => return guest::supervise(&words[1..]),
+        Some("--checks") => return checks::run_all(&Plan::read(&words[2..]), &words[1]),
         Some("--probe") => return probe::run(&words[1..]),
         Some("--observed") => return observed::run(&words[1..]),
+        Some("--hangs") => return watchdog::hang(),
         _ => {}
     }
     let (options, words): (Vec<String>, Vec<String>) = std::env::args().partition(|word| is_own(word));
@@ -147,7 +149,8 @@ fn main() {
     // The first check of a guest boots it, so those come first: as many boots at once as tests.
     trials.sort_by_key(|(place, _)| *place);
     let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
-    let trials = std::iter::once(table).chain(trials.into_iter().map(|(_, trial)| trial)).collect();
+    let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
+    let trials = [table, watchdog].into_iter().chain(trials.into_iter().map(|(_, trial)| trial)).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
