@@ -32,6 +32,7 @@
 //! - `memory_slot.rs` slots for memory modules; in `memory_slot/` the socket and channel that their names say
 //!   (`memory_slot/locator.rs`, `memory_slot/locator/place.rs`), what is unusual about them
 //!   (`memory_slot/check.rs`)
+//! - `nearest.rs` the word that was probably meant by a mistyped one
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
 //!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a
 //!   hash of bytes
@@ -56,6 +57,7 @@ pub mod mapping;
 pub mod matrix;
 pub mod memory_map;
 pub mod memory_slot;
+pub mod nearest;
 pub mod node;
 pub mod oddity;
 pub mod placement;

@@ -43,7 +43,7 @@
 //!   (`command/top/replay.rs`), their messages (`command/top/message.rs`), and the loop (`command/top/screens.rs`)
 //! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages
 //!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
-//! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be
+//! - `version.rs` the text of `--version`
 //! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
 //!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
 #![cfg_attr(not(test), no_main)]
@@ -63,7 +63,6 @@ mod live_counters;
 mod live_pages;
 mod measuring;
 mod migration;
-mod nearest;
 mod node_memory;
 mod output;
 mod personality;

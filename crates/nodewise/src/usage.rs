@@ -10,10 +10,10 @@ use std::num::ParseIntError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _};
+use nodewise_machine::nearest::nearest;
 use nodewise_machine::printable::{printable, quote};
 
 use crate::cli::Cli;
-use crate::nearest::nearest;
 
 /// The verbs that were typed, as far as they are any: `nodewise workload stream`. Verbs are where
 /// clap sees them, not at the first word without a dash: that one may be the value of an option.

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory as _};
 use nodewise_compat::Tool;
+use nodewise_machine::nearest::nearest;
 use nodewise_machine::printable::quote;
 
 use crate::cli::help::{Help, Version};
 use crate::cli::topics::{TOPICS, Topic};
 use crate::cli::{Cli, Global};
 use crate::failure::{Failure, Outcome};
-use crate::nearest::nearest;
 use crate::personality::by_verb;
 use crate::{output, version};
 

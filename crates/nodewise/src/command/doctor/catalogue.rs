@@ -1,13 +1,13 @@
 //! `nodewise doctor rules`, and rules as they are typed.
 
 use nodewise_diagnose::{Rule, rules::ALL};
+use nodewise_machine::nearest::nearest;
 use nodewise_machine::printable::quote;
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
 use crate::cli::doctor::Rules;
 use crate::failure::{Failure, Outcome};
-use crate::nearest::nearest;
 use crate::output;
 
 /// Shows the catalogue, or a rule.

@@ -1,6 +1,7 @@
 //! A policy as it is typed: `bind=static:0-1`.
 
 use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
+use nodewise_machine::nearest::nearest;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{
     DeviceRef, KernelRelease, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode,
@@ -10,7 +11,6 @@ use nodewise_model::{Policy, Release, Scope};
 use nodewise_syscall::{Call, CallError, Circumstances, Errno, Limit};
 
 use crate::input::Input;
-use crate::nearest::nearest;
 
 /// The policy that was typed, as the kernel would keep it.
 pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
