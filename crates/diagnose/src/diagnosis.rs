@@ -10,6 +10,7 @@ use crate::finding::{Confidence, RuleFinding, Severity, Subject};
 use crate::rule::{Fact, Lack, Rule};
 use crate::rules;
 use crate::situation::{Class, NodeState, Situation};
+use crate::thresholds::ReplacedThreshold;
 
 /// A smaller part of the machine's memory is a note at most.
 const SMALL: f64 = 0.01;
@@ -34,6 +35,8 @@ pub struct Diagnosis {
     pub nodes: BTreeMap<NodeId, NodeState>,
     pub interrupts: usize,
     pub devices: usize,
+    /// Thresholds that a file replaced.
+    pub replaced: Vec<ReplacedThreshold>,
 }
 
 /// A process about which a rule lacks a fact.
@@ -59,9 +62,13 @@ impl Diagnosis {
             let lacks = rule.lacks(situation);
             if lacks.is_empty() {
                 examined.push(rule);
-                findings.extend(
-                    (rule.check)(situation).into_iter().map(|finding| hedge(finding, rule, situation)),
-                );
+                let replaced: Vec<_> = situation.thresholds().replaced().collect();
+                let found = (rule.check)(situation).into_iter().map(|mut finding| {
+                    let is_its = |of: &&ReplacedThreshold| rule.thresholds.contains(&of.threshold);
+                    finding.replaced = replaced.iter().filter(is_its).copied().collect();
+                    hedge(finding, rule, situation)
+                });
+                findings.extend(found);
                 left_out.extend(situation.significant().flat_map(|process| {
                     let of = |lack| LeftOut { rule: rule.id, process: process.subject(), lack };
                     rule.lacks_of(process).into_iter().map(of)
@@ -86,6 +93,7 @@ impl Diagnosis {
             nodes: situation.nodes.clone(),
             interrupts: situation.now.interrupts.len(),
             devices: situation.machine.devices.len(),
+            replaced: situation.thresholds().replaced().collect(),
         }
     }
 

@@ -7,6 +7,10 @@ use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 use nodewise_source::sample::Identity;
 
+use crate::thresholds::{ReplacedThreshold, RuleThreshold, ThresholdUnit, Thresholds, mib};
+
+pub use crate::thresholds::OWN;
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -141,6 +145,19 @@ pub enum Value {
 }
 
 impl Value {
+    /// A number in the unit of a threshold.
+    pub fn in_unit(number: f64, unit: ThresholdUnit) -> Self {
+        match unit {
+            ThresholdUnit::Share => Self::Share(number),
+            ThresholdUnit::Mib => Self::Size(mib(number)),
+            ThresholdUnit::PerSecond(events) => Self::Rate(number, events),
+            ThresholdUnit::Times
+            | ThresholdUnit::Seconds
+            | ThresholdUnit::Microseconds
+            | ThresholdUnit::Count(_) => Self::Text(format!("{number} {}", unit.word())),
+        }
+    }
+
     /// Words.
     pub fn text(words: impl Into<String>) -> Self {
         Self::Text(words.into())
@@ -153,9 +170,6 @@ pub struct Threshold {
     pub value: Value,
     pub origin: &'static str,
 }
-
-/// The origin of thresholds that are nodewise's own.
-pub const OWN: &str = "nodewise's threshold";
 
 /// One number of the proof.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,6 +185,18 @@ impl Evidence {
     /// A fact and where it was read.
     pub fn new(fact: impl Into<String>, value: Value, read_from: &'static str) -> Self {
         Self { fact: fact.into(), value, threshold: None, read_from }
+    }
+
+    /// With a threshold of the catalogue.
+    #[must_use]
+    pub fn at(self, thresholds: &Thresholds, of: &RuleThreshold) -> Self {
+        self.at_part(Value::in_unit(thresholds.get(of), of.unit), thresholds, of)
+    }
+
+    /// With a number that comes of a threshold of the catalogue.
+    #[must_use]
+    pub fn at_part(self, value: Value, thresholds: &Thresholds, of: &RuleThreshold) -> Self {
+        self.against(value, thresholds.origin(of))
     }
 
     /// With the number from which on it counts.
@@ -326,6 +352,8 @@ pub struct RuleFinding {
     pub experiment: Option<String>,
     /// Nodes that it touches: findings are folded where they touch the same.
     pub nodes: NodeSet,
+    /// Thresholds of its rule that a file replaced.
+    pub replaced: Vec<ReplacedThreshold>,
     /// Findings that it explains.
     pub explains: Vec<RuleFinding>,
 }
@@ -349,6 +377,7 @@ impl RuleFinding {
             mends: Vec::new(),
             experiment: None,
             nodes,
+            replaced: Vec::new(),
             explains: Vec::new(),
         }
     }

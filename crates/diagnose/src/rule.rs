@@ -5,6 +5,7 @@ use nodewise_source::sample::{Remedy, Sample, Unread};
 
 use crate::finding::{RuleFinding, Severity};
 use crate::situation::{Class, ProcessState, Situation};
+use crate::thresholds::RuleThreshold;
 
 /// A fact that a rule must know. Without it the rule is not examined, which is not the same as silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -196,8 +197,10 @@ pub struct Rule {
     /// The machines on which it can speak.
     pub on: fn(Class) -> bool,
     pub needs: &'static [Fact],
-    /// The sign and its threshold, with its origin.
+    /// The sign, with its thresholds unless a file replaces them.
     pub sign: &'static str,
+    /// The numbers that it compares with.
+    pub thresholds: &'static [&'static RuleThreshold],
     /// Healthy states that look like it.
     pub traps: &'static str,
     /// Rules whose findings it explains where they touch the same nodes or the same process.

@@ -14,18 +14,10 @@ use crate::change::{Counts, Delta, DeltaError};
 use crate::finding::Mend;
 use crate::locality::sizes;
 use crate::owner::Gathering;
+use crate::thresholds::{self, RuleThreshold, Thresholds};
+use process::WorkMarks;
+
 pub use process::ProcessState;
-
-/// The part of the smallest node from which memory matters, where nodes are small.
-const LARGE: f64 = 0.05;
-/// Memory from which a process matters: numad's own threshold.
-pub const SIGNIFICANT: Bytes = Bytes::from_mib(300);
-
-/// A younger process still starts: its growth says nothing about what follows.
-pub const STARTS: Duration = Duration::from_secs(60);
-
-/// Memory from which a segment or a file matters.
-const SEGMENT: Bytes = Bytes::from_gib(1);
 
 /// The class of a machine, which decides what can be wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +115,7 @@ pub struct Situation<'a> {
     pub processes: Vec<ProcessState<'a>>,
     /// Whether the machine is a virtual one; `None` where that is not known.
     pub virtual_machine: Option<bool>,
+    thresholds: Thresholds,
 }
 
 impl<'a> Situation<'a> {
@@ -151,7 +144,27 @@ impl<'a> Situation<'a> {
             nodes,
             processes,
             virtual_machine: None,
+            thresholds: Thresholds::default(),
         })
+    }
+
+    /// With other thresholds.
+    #[must_use]
+    pub fn with_thresholds(mut self, thresholds: Thresholds) -> Self {
+        let marks = WorkMarks::from_thresholds(&thresholds);
+        self.processes.iter_mut().for_each(|process| process.marks = marks);
+        self.thresholds = thresholds;
+        self
+    }
+
+    /// The numbers that rules compare with.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
+    }
+
+    /// The value of a threshold.
+    pub fn limit(&self, of: &RuleThreshold) -> f64 {
+        self.thresholds.get(of)
     }
 
     /// The time since a process began; `None` where the clock went back.
@@ -197,16 +210,17 @@ impl<'a> Situation<'a> {
 
     /// The size from which a segment or a file matters: 1 GiB, or 5 % of the smallest node where that is less.
     pub fn large(&self) -> Bytes {
-        self.at_most(SEGMENT)
+        self.at_most(&thresholds::SEGMENT)
     }
 
     /// The size from which memory of a process matters: 300 MiB, or 5 % of the smallest node where that is less.
     pub fn floor(&self) -> Bytes {
-        self.at_most(SIGNIFICANT)
+        self.at_most(&thresholds::SIGNIFICANT)
     }
 
-    fn at_most(&self, size: Bytes) -> Bytes {
-        self.smallest().map_or(size, |smallest| smallest.share(LARGE).min(size))
+    fn at_most(&self, size: &RuleThreshold) -> Bytes {
+        let (size, part) = (self.thresholds.size(size), self.limit(&thresholds::SIGNIFICANT_SHARE));
+        self.smallest().map_or(size, |smallest| smallest.share(part).min(size))
     }
 
     /// The size of the smallest node with memory.

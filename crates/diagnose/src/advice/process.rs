@@ -11,8 +11,8 @@ use super::profile::{NodeRoom, Profile, Sharing};
 use crate::diagnosis::Diagnosis;
 use crate::finding::{Confidence, Owner, RuleFinding, Subject};
 use crate::knowledge::{Application, ProgramFacts, ProgramKind, declared};
-use crate::situation::process::AT_WORK;
 use crate::situation::{Class, ProcessState, Situation};
+use crate::thresholds::AT_WORK;
 
 /// Rules about the placement of one process.
 const RULES: [&str; 6] = [
@@ -283,7 +283,8 @@ fn work(
     };
     let workers: Option<f64> = workers(situation, process).map(|worker| busy_of(worker.identity)).sum();
     let busy = busy_of(process.identity).zip(workers).map(|(own, workers)| own + workers);
-    profile.parallelism = Known::or_unknown(busy.filter(|busy| *busy >= AT_WORK), Quality::Certain, IDLE);
+    profile.parallelism =
+        Known::or_unknown(busy.filter(|busy| *busy >= AT_WORK.default), Quality::Certain, IDLE);
     let cpu = change.and_then(|change| change.cpu.as_ref());
     let share = |node: NodeId| {
         let cpu = cpu?;

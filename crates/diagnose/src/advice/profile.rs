@@ -7,7 +7,8 @@ use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use super::known::Known;
-use crate::situation::{Class, STARTS};
+use crate::situation::Class;
+use crate::thresholds::STARTS;
 
 /// The part of a node's room that a program may fill.
 pub(super) const FILLS: f64 = 0.8;

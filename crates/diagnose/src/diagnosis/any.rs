@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::Diagnosis;
 use crate::situation::Situation;
 use crate::situation::fixture::{Fixture, Work, counters, nodes};
+use crate::thresholds::{self, Thresholds};
 
 const FIELDS: [&str; 6] =
     ["MemTotal", "MemFree", "Active(file)", "Inactive(file)", "SReclaimable", "SUnreclaim"];
@@ -49,6 +50,7 @@ proptest! {
         line in "(numa=|hugepages=|hugepagesz=|numa_policy=)?.{0,12}( .{0,12})?",
         settings in (any::<u32>(), any::<u32>(), any::<bool>()),
         resident in prop::collection::vec(prop::option::of(number()), 2),
+        replaced in prop::collection::vec((0..thresholds::ALL.len(), 0.0..=1.0f64), 0..4),
     ) {
         let mut fixture = Fixture::new(MACHINES[machine]);
         let count = fixture.machine.nodes.len() as u32;
@@ -88,8 +90,13 @@ proptest! {
                 process.name = name.as_str().into();
             }
         }
+        let mut limits = Thresholds::default();
+        for (at, part) in replaced {
+            let of = thresholds::ALL[at];
+            limits.set(of, of.least + part * (of.most - of.least));
+        }
         for before in [Some(&fixture.before), None] {
-            let situation = Situation::new(&fixture.machine, before, &fixture.now).unwrap();
+            let situation = Situation::new(&fixture.machine, before, &fixture.now).unwrap().with_thresholds(limits.clone());
             let found = Diagnosis::new(&situation, &[]);
             for finding in &found.findings {
                 let mut words = vec![&finding.summary];

@@ -4,10 +4,10 @@ use nodewise_machine::{ModeFlags, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "balancing-cannot",
@@ -17,6 +17,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Policies, Fact::Balancing, Fact::Release],
     sign: "balancing is on, the policy is bind over two nodes or more without the flag balancing, at least 10 % of the \
            memory is stranded, and the kernel knows the flag (5.12)",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::BALANCING_CANNOT_STRANDED,
+    ],
     traps: "a policy over one node leaves nothing to balance",
     explains: &[],
     sources: &["numactl#104", "set_mempolicy(2): MPOL_F_NUMA_BALANCING"],
@@ -36,7 +43,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         && policy.nodes.len() > 1
         && !policy.flags.contains(ModeFlags::NUMA_BALANCING);
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
-    if !is_on || !knows || !forbids || process.share(size) < STRANDED {
+    if !is_on
+        || !knows
+        || !forbids
+        || process.share(size) < situation.limit(&thresholds::BALANCING_CANNOT_STRANDED)
+    {
         return None;
     }
     let summary = format!(
@@ -47,7 +58,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.concerns = Some(size);
     finding.evidence = vec![
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
-            .against(Value::Share(STRANDED), OWN),
+            .at(situation.thresholds(), &thresholds::BALANCING_CANNOT_STRANDED),
         Evidence::new("policy", Value::text(policy.to_string()), shown::NUMA_MAPS),
     ];
     finding.mends = vec![Mend {

@@ -2,15 +2,10 @@
 
 use nodewise_source::paths::shown;
 
-use crate::finding::{Confidence, Evidence, OWN, RuleFinding, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, RuleFinding, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
-
-/// Seconds for a hint fault and for a page that moves: guesses, to be measured on the machine.
-const FAULT: f64 = 1e-6;
-const MOVE: f64 = 3e-6;
-/// The part of the CPU time: the kernel caps scanning itself at as much.
-const SHARE: f64 = 0.03;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "balancing-costly",
@@ -20,6 +15,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Events, Fact::Balancing],
     sign: "hint faults at 1 microsecond and moved pages at 3 are together more than 3 % of the CPU time of all \
            processes in the window",
+    thresholds: &[&thresholds::BALANCING_COST, &thresholds::BALANCING_FAULT, &thresholds::BALANCING_MOVE],
     traps: "the prices are guesses: nodewise tune measures the effect",
     explains: &[],
     sources: &["kernel/sched/fair.c, Linux 6.12: scanning is capped at 3 % of a task's time"],
@@ -36,8 +32,10 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     let delta = situation.delta.as_ref()?;
     let used: f64 =
         delta.processes.iter().filter_map(|change| Some(change.cpu.as_ref()?.used.as_secs_f64())).sum();
-    let cost = faults as f64 * FAULT + moved as f64 * MOVE;
-    if used <= 0.0 || cost / used < SHARE {
+    let (per_fault, per_move) =
+        (situation.limit(&thresholds::BALANCING_FAULT), situation.limit(&thresholds::BALANCING_MOVE));
+    let cost = (faults as f64 * per_fault + moved as f64 * per_move) / 1e6;
+    if used <= 0.0 || cost / used < situation.limit(&thresholds::BALANCING_COST) {
         return None;
     }
     let summary = format!("about {:.1} % of the CPU time goes into balancing", 100.0 * cost / used);
@@ -47,7 +45,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         Evidence::new("hint faults", Value::Rate(situation.rate(faults)?, "faults"), shown::VMSTAT),
         Evidence::new("moved pages", Value::Rate(situation.rate(moved)?, "pages"), shown::VMSTAT),
         Evidence::new("part of the CPU time", Value::Share(cost / used), shown::VMSTAT)
-            .against(Value::Share(SHARE), OWN),
+            .at(situation.thresholds(), &thresholds::BALANCING_COST),
     ];
     finding.experiment = Some("nodewise tune -- COMMAND".to_owned());
     Some(finding)

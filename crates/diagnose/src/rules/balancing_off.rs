@@ -3,10 +3,10 @@
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Confidence, Evidence, Mend, OWN, Owner, RuleFinding, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, Owner, RuleFinding, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "balancing-off-nobody-places",
@@ -16,6 +16,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies, Fact::Balancing],
     sign: "kernel.numa_balancing is 0, and processes without policy, cpuset or orchestrator have at least 10 % of their \
            memory on nodes where they do not run",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::BALANCING_OFF_STRANDED,
+    ],
     traps: "a machine on which everything is placed by hand",
     explains: &["memory-stranded"],
     sources: &["tuned#283: off cost up to 20 % on AMD machines, and was taken back"],
@@ -40,11 +47,12 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         return None;
     }
     let with_cpus = situation.places.with_cpus();
+    let least = situation.limit(&thresholds::BALANCING_OFF_STRANDED);
     let stranded: Vec<_> = situation
         .significant()
         .filter(|process| is_free(situation, process))
         .filter_map(|process| Some((process, process.stranded(&with_cpus)?)))
-        .filter(|(process, (size, _))| process.share(*size) >= STRANDED && *size >= situation.floor())
+        .filter(|(process, (size, _))| process.share(*size) >= least && *size >= situation.floor())
         .collect();
     if stranded.is_empty() {
         return None;
@@ -63,7 +71,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     finding.evidence = vec![Evidence::new("kernel.numa_balancing", Value::Count(0, ""), shown::BALANCING)];
     finding.evidence.extend(stranded.iter().map(|(process, (size, _))| {
         Evidence::new(super::words::process(process), Value::Share(process.share(*size)), shown::NUMA_MAPS)
-            .against(Value::Share(STRANDED), OWN)
+            .at(situation.thresholds(), &thresholds::BALANCING_OFF_STRANDED)
     }));
     let what = "let the kernel bring memory to the threads that use it; the profiles of tuned, and files of sysctl.d, \
                 may switch it off again";

@@ -4,14 +4,10 @@ use nodewise_machine::{Bytes, NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, several_nodes};
-use crate::situation::{ProcessState, STARTS, Situation};
-
-/// Seconds in which it is full.
-const SOON: f64 = 3600.0;
-/// Growth in the window that says something: the counters are imprecise, and a working set swings.
-const GROWTH: f64 = 0.01;
+use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "bind-too-small",
@@ -21,6 +17,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::NodeMemory, Fact::Processes, Fact::Policies],
     sign: "a policy bind, or a cpuset, that leaves out nodes; the process grew by at least 1 % in the window, and at \
            that pace the memory available on its nodes is gone within an hour",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::BIND_SOON,
+        &thresholds::BIND_GROWTH,
+        &thresholds::BIND_YOUNGEST,
+    ],
     traps: "a start that ends before (a process younger than a minute is not judged); a limit below that size",
     explains: &[],
     sources: &["Red Hat Virtualization Tuning Guide 9.2: strict can kill, prefer"],
@@ -37,19 +40,21 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     if all.is_subset(&bound) {
         return None;
     }
-    if situation.age(process.process)? < STARTS {
+    if situation.age(process.process)?.as_secs_f64() < situation.limit(&thresholds::BIND_YOUNGEST) {
         return None;
     }
     // Its own memory: mapped files make it larger without taking room.
     let (now, grown) = (process.size(), process.growth()?);
-    if (grown.get() as f64) < GROWTH * now.get() as f64 || grown.get() == 0 {
+    if (grown.get() as f64) < situation.limit(&thresholds::BIND_GROWTH) * now.get() as f64 || grown.get() == 0
+    {
         return None;
     }
     let pace = grown.get() as f64 / situation.window()?.as_secs_f64();
     let room: Bytes =
         bound.iter().filter_map(|node| situation.nodes.get(&node)).map(|state| state.room()).sum();
     let left = room.get() as f64 / pace;
-    if left >= SOON {
+    let soon = situation.limit(&thresholds::BIND_SOON);
+    if left >= soon {
         return None;
     }
     let elsewhere = all.difference(&bound);
@@ -65,7 +70,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.evidence = vec![
         Evidence::new("growth", Value::Rate(pace / (1024.0 * 1024.0), "MiB"), shown::STAT),
         Evidence::new(format!("available on {}", nodes(&bound)), Value::Size(room), shown::NODE_MEMINFO)
-            .against(Value::Size(Bytes::new((pace * SOON) as u64)), OWN),
+            .at_part(
+                Value::Size(Bytes::new((pace * soon) as u64)),
+                situation.thresholds(),
+                &thresholds::BIND_SOON,
+            ),
     ];
     finding.cause = Some(format!("it may use {} only: {by}", nodes(&bound)));
     finding.mends = vec![Mend {

@@ -4,9 +4,10 @@ use nodewise_machine::{NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "bound-away",
@@ -16,6 +17,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Policies, Fact::Pages],
     sign: "a policy bind or preferred, or the cpuset, names no node of the allowed CPUs, over at least 300 MiB or \
            5 % of the smallest node",
+    thresholds: &[&thresholds::SIGNIFICANT, &thresholds::SIGNIFICANT_SHARE],
     traps: "nodes without CPUs are bound on purpose: a note; buffers of devices are placed at the device",
     explains: &[],
     sources: &["systemd#13248: two lists that are kept by hand drift apart"],
@@ -43,8 +45,11 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     finding.confidence = process.reach_confidence;
     finding.concerns = Some(size);
     finding.evidence = vec![
-        Evidence::new("memory under it", Value::Size(size), read_from)
-            .against(Value::Size(situation.floor()), OWN),
+        Evidence::new("memory under it", Value::Size(size), read_from).at_part(
+            Value::Size(situation.floor()),
+            situation.thresholds(),
+            &thresholds::SIGNIFICANT,
+        ),
         Evidence::new("bound by", Value::text(by.clone()), read_from),
         Evidence::new(
             "allowed CPUs",

@@ -3,14 +3,10 @@
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::paths::shown;
 
-use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
-
-/// The part of a node that is page cache.
-const CACHE: f64 = 0.6;
-/// The part of the node's allocations that other nodes gave.
-const FOREIGN: f64 = 0.01;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "cache-fills-node",
@@ -20,6 +16,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Watermarks, Fact::Allocations],
     sign: "page cache is at least 60 % of the node, free memory is below twice the high watermarks, and other nodes \
            gave at least 1 % of the pages that were meant for it in the window",
+    thresholds: &[&thresholds::CACHE_FILLS, &thresholds::CACHE_FOREIGN, &thresholds::CACHE_MARKS],
     traps: "harmless where nothing is allocated there",
     explains: &["node-at-watermark", "kswapd-one-node"],
     sources: &["percona-server#6038: drop the cache before mysqld starts", "llama.cpp#13850"],
@@ -38,8 +35,9 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     let (hit, foreign) = (allocations.hit?, allocations.foreign?);
     let wanted = hit.saturating_add(foreign);
     let share = if wanted == 0 { 0.0 } else { foreign as f64 / wanted as f64 };
-    let high = state.high?;
-    if state.share(cache) < CACHE || state.free >= high + high || share < FOREIGN {
+    let edge = state.high?.share(situation.limit(&thresholds::CACHE_MARKS));
+    let is_full = state.share(cache) >= situation.limit(&thresholds::CACHE_FILLS) && state.free < edge;
+    if !is_full || share < situation.limit(&thresholds::CACHE_FOREIGN) {
         return None;
     }
     let percent = share * 100.0;
@@ -51,11 +49,14 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     finding.concerns = Some(page.times(foreign));
     finding.evidence = vec![
         Evidence::new("page cache", Value::Share(state.share(cache)), shown::NODE_MEMINFO)
-            .against(Value::Share(CACHE), OWN),
-        Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO)
-            .against(Value::Size(high + high), "twice the sum of its zones' high watermarks"),
+            .at(situation.thresholds(), &thresholds::CACHE_FILLS),
+        Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO).at_part(
+            Value::Size(edge),
+            situation.thresholds(),
+            &thresholds::CACHE_MARKS,
+        ),
         Evidence::new("from other nodes", Value::Share(share), shown::NODE_NUMASTAT)
-            .against(Value::Share(FOREIGN), OWN),
+            .at(situation.thresholds(), &thresholds::CACHE_FOREIGN),
     ];
     finding.mends = vec![
         Mend::drop_page_cache(

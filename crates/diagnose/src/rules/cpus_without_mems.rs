@@ -3,10 +3,10 @@
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "cpus-without-mems",
@@ -16,6 +16,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "the nodes of the allowed CPUs are a part of the allowed memory nodes, no policy, and at least 10 % of the \
            process's own memory is on nodes where it does not run",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::CPUSET_STRANDED,
+    ],
     traps: "local allocation usually does right: it counts by its effect only",
     explains: &[],
     sources: &["kubernetes#81009", "backend.ai#11222", "flux-core#7549"],
@@ -31,7 +38,9 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let memory_nodes = mems.intersection(&situation.memory_nodes());
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let is_part = reach.is_subset(&memory_nodes) && reach.len() < memory_nodes.len() && !reach.is_empty();
-    if !is_part || !process.has_no_policy() || process.share(size) < STRANDED || size < situation.floor() {
+    let is_much =
+        process.share(size) >= situation.limit(&thresholds::CPUSET_STRANDED) && size >= situation.floor();
+    if !is_part || !process.has_no_policy() || !is_much {
         return None;
     }
     let summary =
@@ -47,7 +56,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             Value::Share(process.share(size)),
             shown::NUMA_MAPS,
         )
-        .against(Value::Share(STRANDED), OWN),
+        .at(situation.thresholds(), &thresholds::CPUSET_STRANDED),
     ];
     finding.mends = situation.gather(process, &away, reach, size);
     finding.nodes = away;

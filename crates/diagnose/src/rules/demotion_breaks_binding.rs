@@ -7,6 +7,7 @@ use super::words::{self, nodes};
 use crate::finding::{Evidence, Mend, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, tiered};
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "demotion-breaks-binding",
@@ -16,6 +17,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Pages, Fact::Policies, Fact::Demotion, Fact::Release],
     sign: "demotion is on, the kernel is older than 6.16, and a process has pages on a node of a slower tier that its \
            policy or cpuset leaves out",
+    thresholds: &[&thresholds::SIGNIFICANT, &thresholds::SIGNIFICANT_SHARE],
     traps: "pages that were there before the binding",
     explains: &[],
     sources: &["case 39 of the experiments on Linux 6.12 in a guest"],

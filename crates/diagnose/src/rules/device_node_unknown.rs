@@ -14,6 +14,7 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::Devices],
     sign: "numa_node is -1 for network cards, NVMe disks or GPUs on PCI, on a machine with several nodes",
+    thresholds: &[],
     traps: "virtual machines, where that is normal",
     explains: &[],
     sources: &["PF_RING#181", "csit#874", "Documentation/ABI/testing/sysfs-bus-pci: numa_node"],

@@ -15,6 +15,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Slots],
     sign: "sides of the machine with different memory, or channels of a side with different memory, by the tables of \
            the firmware; modules of different sizes or speeds are a note",
+    thresholds: &[],
     traps: "persistent memory beside DRAM; slots whose channel the firmware does not name; one module for each socket \
             of a small machine",
     explains: &[],

@@ -15,6 +15,7 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::Distances, Fact::Packages],
     sign: "at least four nodes in two packages or more, several to a package, and one distance between all of them",
+    thresholds: &[],
     traps: "machines whose fabric is uniform",
     explains: &[],
     sources: &["kubevirt#18829", "ACPI 6.5, 5.2.17: the SLIT"],

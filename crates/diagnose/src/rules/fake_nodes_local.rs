@@ -14,6 +14,7 @@ pub static RULE: Rule = Rule {
     on: emulated,
     needs: &[Fact::CommandLine],
     sign: "emulated nodes on a kernel for the Raspberry Pi, and no numa_policy=interleave on its command line",
+    thresholds: &[],
     traps: "on other machines emulated nodes are for trying things out: a note there; programs that are started under \
             interleaving one by one",
     explains: &[],

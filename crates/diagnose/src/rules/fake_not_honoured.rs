@@ -14,6 +14,7 @@ pub static RULE: Rule = Rule {
     on: |class| matches!(class, Class::One | Class::NoNodes),
     needs: &[Fact::CommandLine],
     sign: "numa=fake= with more than one node, and at most one node",
+    thresholds: &[],
     traps: "numa=fake=1, which asks for one",
     explains: &[],
     sources: &["Documentation/admin-guide/kernel-parameters.txt: numa=fake; arm64 since 6.12"],

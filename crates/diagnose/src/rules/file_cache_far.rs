@@ -8,14 +8,11 @@ use nodewise_machine::printable::quote;
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::pages::NodePages;
-use crate::situation::process::RUNS;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the file's pages that is away.
-const AWAY: f64 = 0.5;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "file-cache-far",
@@ -25,6 +22,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Mappings],
     sign: "a mapped file with at least 1 GiB in memory (5 % of the smallest node on small machines), half of it on \
            nodes with less than 5 % of the process's CPU time",
+    thresholds: &[
+        &thresholds::SEGMENT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::FILE_AWAY,
+    ],
     traps: "several readers on different nodes: it can be near to one of them only",
     explains: &[],
     sources: &["llama.cpp#1556", "llama.cpp#13850: twice as fast after the cache was dropped"],
@@ -44,16 +48,17 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     }
     let (name, memory) = files.into_iter().max_by_key(|(_, memory)| memory.size())?;
     let size = memory.size();
+    let runs = situation.limit(&thresholds::RUNS);
     let far: NodeSet = memory
         .nodes()
         .iter()
         .filter(|node| situation.places.with_cpus().contains(*node))
-        .filter(|node| process.most_on(*node).is_some_and(|share| share < RUNS))
+        .filter(|node| process.most_on(*node).is_some_and(|share| share < runs))
         .collect();
     let away = memory.on(&far);
     let share = memory.share(&far)?;
     let least = situation.large();
-    if size < least || share.low < AWAY {
+    if size < least || share.low < situation.limit(&thresholds::FILE_AWAY) {
         return None;
     }
     let file = quote(name);
@@ -68,8 +73,12 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.concerns = Some(away);
     finding.evidence = vec![
         Evidence::new(format!("{file} on {}", nodes(&far)), Value::Share(share.share), shown::NUMA_MAPS)
-            .against(Value::Share(AWAY), OWN),
-        Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
+            .at(situation.thresholds(), &thresholds::FILE_AWAY),
+        Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS).at_part(
+            Value::Size(least),
+            situation.thresholds(),
+            &thresholds::SEGMENT,
+        ),
     ];
     finding.evidence.extend(words::interval(format!("{file} on {}", nodes(&far)), &share));
     finding.cause = Some("another process, or an earlier run, read it first from that node".to_owned());

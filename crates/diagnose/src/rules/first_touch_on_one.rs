@@ -4,16 +4,10 @@ use nodewise_machine::Bytes;
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the memory that one node has.
-const ON_ONE: f64 = 0.8;
-/// The node's share of CPU time is at most this many times an even one.
-const MORE_THAN_EVEN: f64 = 1.5;
-/// A node with this share of the CPU time counts.
-const COUNTS: f64 = 0.1;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "first-touch-on-one",
@@ -23,6 +17,14 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "CPU time on two nodes or more, at least 10 % each; 80 % of the memory on one of them, which has at most \
            1.5 times an even share of the CPU time; no policy",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::AT_WORK,
+        &thresholds::FIRST_TOUCH_ON_ONE,
+        &thresholds::FIRST_TOUCH_TIMES,
+        &thresholds::FIRST_TOUCH_CPU,
+    ],
     traps: "memory of one thread that is alone in using it; less memory than a node's caches",
     explains: &[],
     sources: &["likwid#210", "Stockfish#466", "vllm#24037"],
@@ -38,16 +40,18 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         return None;
     }
     let with_cpus = situation.places.with_cpus();
+    let counts = situation.limit(&thresholds::FIRST_TOUCH_CPU);
     let runs: Vec<_> = with_cpus
         .iter()
-        .filter(|node| process.least_on(*node).is_some_and(|share| share >= COUNTS))
+        .filter(|node| process.least_on(*node).is_some_and(|share| share >= counts))
         .collect();
     let (node, size) =
         process.memory.iter().max_by_key(|(_, size)| **size).map(|(node, size)| (*node, *size))?;
     let share = process.share(size);
     let cpu = process.most_on(node)?;
-    let uneven = MORE_THAN_EVEN / runs.len().max(1) as f64;
-    if runs.len() < 2 || share < ON_ONE || !runs.contains(&node) || cpu > uneven || size < situation.floor() {
+    let uneven = situation.limit(&thresholds::FIRST_TOUCH_TIMES) / runs.len().max(1) as f64;
+    let on_one = situation.limit(&thresholds::FIRST_TOUCH_ON_ONE);
+    if runs.len() < 2 || share < on_one || !runs.contains(&node) || cpu > uneven || size < situation.floor() {
         return None;
     }
     let summary = format!("{size} lie on node {node}, its threads run on {} nodes", runs.len());
@@ -56,9 +60,12 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.concerns = Some(Bytes::new((size.get() as f64 * (1.0 - cpu)) as u64));
     finding.evidence = vec![
         Evidence::new(format!("memory on node {node}"), Value::Share(share), shown::NUMA_MAPS)
-            .against(Value::Share(ON_ONE), OWN),
-        Evidence::new(format!("CPU time on node {node}"), Value::Share(cpu), shown::TASK_SCHED)
-            .against(Value::Share(uneven), OWN),
+            .at(situation.thresholds(), &thresholds::FIRST_TOUCH_ON_ONE),
+        Evidence::new(format!("CPU time on node {node}"), Value::Share(cpu), shown::TASK_SCHED).at_part(
+            Value::Share(uneven),
+            situation.thresholds(),
+            &thresholds::FIRST_TOUCH_TIMES,
+        ),
     ];
     finding.cause =
         Some(format!("{} filled it from one node before its threads spread", words::process(process)));

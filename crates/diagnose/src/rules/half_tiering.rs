@@ -16,6 +16,7 @@ pub static RULE: Rule = Rule {
     on: tiered,
     needs: &[Fact::Balancing, Fact::Demotion],
     sign: "demotion is on and bit 2 of kernel.numa_balancing is off, or the bit is on and demotion is off",
+    thresholds: &[],
     traps: "a scheme of DAMON that promotes",
     explains: &[],
     sources: &["damo#34", "Documentation/admin-guide/sysctl/kernel.rst: numa_balancing"],

@@ -16,6 +16,7 @@ pub static RULE: Rule = Rule {
     on: any,
     needs: &[Fact::Pools, Fact::CommandLine],
     sign: "hugepages= on the command line, for the size named before it, is more than the pools of that size hold",
+    thresholds: &[],
     traps: "pools that were made smaller on purpose since the start",
     explains: &["hugepages-uneven"],
     sources: &["Documentation/admin-guide/kernel-parameters.txt: hugepages=, hugepagesz="],

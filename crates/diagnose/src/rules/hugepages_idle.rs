@@ -3,12 +3,10 @@
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::paths::shown;
 
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, any};
 use crate::situation::Situation;
-
-/// The part of the node that is free in the pool.
-const IDLE: f64 = 0.1;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "hugepages-idle",
@@ -17,6 +15,7 @@ pub static RULE: Rule = Rule {
     on: any,
     needs: &[Fact::Pools, Fact::Watermarks],
     sign: "free pages of pools are at least 10 % of the node, and its free memory is below the high watermarks",
+    thresholds: &[&thresholds::POOL_IDLE],
     traps: "pages that are reserved for a program that has not touched them yet: the kernel counts these for the whole \
             machine only",
     explains: &["node-at-watermark"],
@@ -38,7 +37,7 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
         .max_by_key(|(pool, free)| pool.page_size.times(*free))?;
     let idle: Bytes = sample.pools.iter().filter_map(|pool| Some(pool.page_size.times(pool.free?))).sum();
     let high = state.high?;
-    if state.share(idle) < IDLE || state.free >= high {
+    if state.share(idle) < situation.limit(&thresholds::POOL_IDLE) || state.free >= high {
         return None;
     }
     let summary = format!("{} are free beside {idle} of huge pages that no program uses", state.free);
@@ -47,7 +46,7 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     finding.concerns = Some(idle);
     finding.evidence = vec![
         Evidence::new("free in pools", Value::Share(state.share(idle)), shown::NODE_POOL)
-            .against(Value::Share(IDLE), OWN),
+            .at(situation.thresholds(), &thresholds::POOL_IDLE),
         Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO)
             .against(Value::Size(high), "the sum of its zones' high watermarks"),
     ];

@@ -6,12 +6,11 @@ use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
+use crate::thresholds;
 
-/// A node has less than this part of the mean.
-const SHORT: f64 = 0.9;
 /// Numbers of pages that people choose are multiples of one of these.
 const ROUND: [u64; 2] = [16, 50];
 /// Pages of this size are few on each node.
@@ -24,6 +23,7 @@ pub static RULE: Rule = Rule {
     on: several_nodes,
     needs: &[Fact::Pools, Fact::NodeMemory],
     sign: "every node with memory has pages of the size, and one has less than 90 % of the mean",
+    thresholds: &[&thresholds::POOL_SHORT],
     traps: "numbers that were chosen by node: a node with none at all, or a boot line that names nodes; round numbers, \
             pages of 1 GiB, and a short node that still has free pages while others use theirs are a note, possible",
     explains: &[],
@@ -58,7 +58,7 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
     let mean = mean as u64;
     let short: NodeSet = pools
         .iter()
-        .filter(|(_, count)| (**count as f64) < SHORT * mean as f64)
+        .filter(|(_, count)| (**count as f64) < situation.limit(&thresholds::POOL_SHORT) * mean as f64)
         .map(|(node, _)| *node)
         .collect();
     if by_node || pools.len() < 2 || pools.values().any(|count| *count == 0) || short.is_empty() {
@@ -84,7 +84,7 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         .collect();
     finding.evidence.push(
         Evidence::new("mean", Value::Count(mean, "pages"), shown::NODE_POOL)
-            .against(Value::Share(SHORT), OWN),
+            .at(situation.thresholds(), &thresholds::POOL_SHORT),
     );
     let in_turn = "the kernel gives pages to the nodes in turn, and passes over a node without room";
     finding.cause = Some(match chosen {

@@ -11,6 +11,7 @@ use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, V
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::process::add_pages;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "hugepages-wrong-node",
@@ -20,6 +21,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Mappings, Fact::Policies, Fact::Pools],
     sign: "a process maps pages of a pool, the nodes where it runs have no free page of that size, another node has, \
            and part of its pages came from there",
+    thresholds: &[&thresholds::RUNS, &thresholds::AT_WORK],
     traps: "a process that took all the pages it needs from its own node",
     explains: &["memory-stranded", "hugetlb-stays"],
     sources: &["grout#199", "ndn-dpdk#43", "openNetVM#162"],

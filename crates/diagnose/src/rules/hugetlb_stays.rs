@@ -3,13 +3,10 @@
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the memory that is in pools.
-const IN_POOLS: f64 = 0.8;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "hugetlb-stays",
@@ -19,6 +16,14 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Mappings, Fact::Policies, Fact::Balancing],
     sign: "automatic balancing is on, the process has no policy, at least 10 % of its memory is stranded, and at least \
            80 % is in pools",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::HUGETLB_STRANDED,
+        &thresholds::HUGETLB_POOLS,
+    ],
     traps: "a process under a policy is not balanced anyway",
     explains: &[],
     sources: &["kernel/sched/fair.c, task_numa_work, Linux 6.12: mappings of hugetlb are passed over"],
@@ -33,7 +38,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let pools = process.in_pools()?;
     let is_on = situation.machine.settings.numa_balancing.is_some_and(|mode| mode & 1 != 0);
-    let much = process.share(size) >= STRANDED && process.share(pools) >= IN_POOLS;
+    let much = process.share(size) >= situation.limit(&thresholds::HUGETLB_STRANDED)
+        && process.share(pools) >= situation.limit(&thresholds::HUGETLB_POOLS);
     if !is_on || !much || !process.has_no_policy() {
         return None;
     }
@@ -45,9 +51,9 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.concerns = Some(size);
     finding.evidence = vec![
         Evidence::new("in pools", Value::Share(process.share(pools)), shown::NUMA_MAPS)
-            .against(Value::Share(IN_POOLS), OWN),
+            .at(situation.thresholds(), &thresholds::HUGETLB_POOLS),
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
-            .against(Value::Share(STRANDED), OWN),
+            .at(situation.thresholds(), &thresholds::HUGETLB_STRANDED),
     ];
     finding.mends = vec![Mend::words(
         "place it before it starts: nodewise run --cpunodebind=NODE --membind=NODE -- COMMAND",

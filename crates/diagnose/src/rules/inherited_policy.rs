@@ -3,10 +3,10 @@
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "inherited-policy",
@@ -16,6 +16,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Policies],
     sign: "a process and its parent have the same policy and different names, and at least 10 % of the child's memory \
            is on nodes where it does not run",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::INHERITED_STRANDED,
+    ],
     traps: "workers of one server, which have its name or its unit",
     explains: &["memory-stranded", "bound-away"],
     sources: &["set_mempolicy(2): the policy is kept over fork(2) and execve(2)"],
@@ -36,7 +43,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             && parent.process.group == process.process.group
             && matches!(process.owner(), crate::finding::Owner::Service(_)));
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
-    if !is_same || is_server || process.share(size) < STRANDED {
+    if !is_same || is_server || process.share(size) < situation.limit(&thresholds::INHERITED_STRANDED) {
         return None;
     }
     let summary =
@@ -47,7 +54,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.evidence = vec![
         Evidence::new("policy of both", Value::text(policy.to_string()), shown::NUMA_MAPS),
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
-            .against(Value::Share(STRANDED), OWN),
+            .at(situation.thresholds(), &thresholds::INHERITED_STRANDED),
     ];
     finding.mends = vec![Mend {
         commands: vec!["nodewise run --localalloc -- COMMAND".to_owned()],

@@ -4,12 +4,10 @@ use nodewise_machine::PolicyMode;
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Confidence, Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Confidence, Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the smallest node that it may fill.
-const FITS: f64 = 0.5;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "interleaved-but-small",
@@ -19,6 +17,14 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Policies],
     sign: "most of its memory under interleaving over two nodes or more, less than half of the smallest node, and \
            all CPU time on one node",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::SMALL_FITS,
+        &thresholds::SMALL_INTERLEAVED,
+        &thresholds::SMALL_ALONE,
+    ],
     traps: "programs that need the bandwidth of all controllers; emulated nodes, where interleaving is right",
     explains: &["memory-stranded"],
     sources: &["SERVER-25984", "llama.cpp#5377"],
@@ -34,14 +40,16 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let spreads = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
     let size = process.size();
     let smallest = situation.smallest()?;
+    let fits = smallest.share(situation.limit(&thresholds::SMALL_FITS));
     let runs = process.runs_on();
     let home = runs.first().filter(|_| runs.len() == 1)?;
-    let alone = process.least_on(home).is_some_and(|share| share >= 0.9);
+    let alone =
+        process.least_on(home).is_some_and(|share| share >= situation.limit(&thresholds::SMALL_ALONE));
     if !spreads
         || policy.nodes.len() < 2
-        || process.share(under) < 0.5
+        || process.share(under) < situation.limit(&thresholds::SMALL_INTERLEAVED)
         || !alone
-        || size >= smallest.share(FITS)
+        || size >= fits
     {
         return None;
     }
@@ -54,8 +62,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(away);
     finding.evidence = vec![
-        Evidence::new("memory", Value::Size(size), shown::NUMA_MAPS)
-            .against(Value::Size(smallest.share(FITS)), OWN),
+        Evidence::new("memory", Value::Size(size), shown::NUMA_MAPS).at_part(
+            Value::Size(fits),
+            situation.thresholds(),
+            &thresholds::SMALL_FITS,
+        ),
         Evidence::new("policy", Value::text(policy.to_string()), shown::NUMA_MAPS),
     ];
     finding.experiment = Some(format!(

@@ -4,13 +4,11 @@ use nodewise_machine::NodeSet;
 use nodewise_source::paths::shown;
 
 use crate::change::InterruptChange;
-use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::Situation;
+use crate::thresholds;
 
-/// The share of interrupts on other nodes, and their number in a second.
-const SHARE: f64 = 0.2;
-const RATE: f64 = 1000.0;
 /// Lines whose commands are written out.
 const MOST: usize = 64;
 
@@ -21,6 +19,7 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::Rates, Fact::Interrupts],
     sign: "at least 1,000 interrupts a second, and at least 20 % of them on CPUs of other nodes than the device's",
+    thresholds: &[&thresholds::IRQ_SHARE, &thresholds::IRQ_RATE],
     traps: "one queue for each CPU of the machine is right, and its lines ignore writes; a node whose CPUs are busy may \
             be left on purpose",
     explains: &[],
@@ -41,7 +40,10 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
     let online = situation.now.cpus.len();
     // A line for each CPU: the kernel spreads them over the machine, and each serves its own CPU's queue.
     let by_cpu = sample.lines.len() >= online;
-    if share < SHARE || rate < RATE || by_cpu {
+    if share < situation.limit(&thresholds::IRQ_SHARE)
+        || rate < situation.limit(&thresholds::IRQ_RATE)
+        || by_cpu
+    {
         return None;
     }
     let others: NodeSet = device
@@ -66,9 +68,9 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
     let mut finding = RuleFinding::new(RULE.id, severity, Subject::Device(device.device.clone()), summary);
     finding.evidence = vec![
         Evidence::new("on other nodes", Value::Share(share), shown::INTERRUPTS)
-            .against(Value::Share(SHARE), OWN),
+            .at(situation.thresholds(), &thresholds::IRQ_SHARE),
         Evidence::new("interrupts", Value::Rate(rate, "interrupts"), shown::INTERRUPTS)
-            .against(Value::Rate(RATE, "interrupts"), OWN),
+            .at(situation.thresholds(), &thresholds::IRQ_RATE),
         Evidence::new("node of the device", Value::text(node.to_string()), shown::DEVICE_NODE),
     ];
     let commands = sample.lines.iter().take(MOST).map(|line| shown::affinity_command(*line, &cpus)).collect();

@@ -4,10 +4,10 @@ use nodewise_machine::{NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "memory-stranded",
@@ -18,6 +18,13 @@ pub static RULE: Rule = Rule {
     sign: "at least 10 % of the process's own memory (numad's target is 90 % local), and at least 300 MiB or 5 % of \
            the smallest node, at the beginning and at the end of the window, on nodes with less than 5 % of its CPU \
            time",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::MEMORY_STRANDED,
+    ],
     traps: "pages of files and libraries are not counted; memory out of use looks the same; a process that \
             balancing moved a moment ago is on its way",
     explains: &["bound-away", "cpus-without-mems"],
@@ -33,7 +40,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet) -> Option<RuleFinding> {
     let (size, away) = process.stranded(with_cpus)?;
     let share = process.share(size);
-    if share < STRANDED || size < situation.floor() {
+    if share < situation.limit(&thresholds::MEMORY_STRANDED) || size < situation.floor() {
         return None;
     }
     let runs = process.runs_on();
@@ -49,12 +56,13 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
     finding.confidence = process.confidence;
     finding.concerns = Some(size);
     finding.nodes = away.clone();
-    finding.evidence = vec![
-        Evidence::new(format!("memory on {}", nodes(&away)), Value::Share(share), shown::NUMA_MAPS)
-            .against(Value::Share(STRANDED), "numad's target of 90 % on the process's nodes"),
-        Evidence::new(format!("memory on {}", nodes(&away)), Value::Size(size), shown::NUMA_MAPS)
-            .against(Value::Size(situation.floor()), OWN),
-    ];
+    finding.evidence =
+        vec![
+            Evidence::new(format!("memory on {}", nodes(&away)), Value::Share(share), shown::NUMA_MAPS)
+                .at(situation.thresholds(), &thresholds::MEMORY_STRANDED),
+            Evidence::new(format!("memory on {}", nodes(&away)), Value::Size(size), shown::NUMA_MAPS)
+                .at_part(Value::Size(situation.floor()), situation.thresholds(), &thresholds::SIGNIFICANT),
+        ];
     finding.evidence.extend(runs.iter().filter_map(|node| cpu(process, node)));
     if let Some((policy, _)) = process.policy() {
         finding.cause = Some(format!("its memory is under the policy {policy}"));

@@ -3,12 +3,10 @@
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
-
-/// The share of CPU time elsewhere from which it counts.
-const ELSEWHERE: f64 = 0.1;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "mems-without-cpus",
@@ -18,6 +16,12 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Pages],
     sign: "the allowed memory nodes are a part of the nodes of the allowed CPUs, and at least 10 % of the CPU time was \
            certainly spent on other nodes",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::AT_WORK,
+        &thresholds::MEMS_ELSEWHERE,
+    ],
     traps: "nodes without CPUs, which are filled from elsewhere on purpose",
     explains: &["memory-stranded"],
     sources: &["systemd#13248", "jdk#22395: the JVM then switches off UseNUMA"],
@@ -35,7 +39,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let cpu: f64 = outside.iter().filter_map(|node| process.least_on(node)).sum();
     let is_part = home.is_subset(reach) && !home.is_empty() && !outside.is_empty();
     let is_machine = mems.is_subset(&situation.memory_nodes()) && situation.memory_nodes().is_subset(mems);
-    if !is_part || is_machine || cpu < ELSEWHERE || !process.is_at_work() {
+    if !is_part || is_machine || cpu < situation.limit(&thresholds::MEMS_ELSEWHERE) || !process.is_at_work() {
         return None;
     }
     let size = process.size();
@@ -48,7 +52,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Evidence::new("nodes of its memory", Value::text(mems.to_string()), shown::STATUS),
         Evidence::new("nodes of its CPUs", Value::text(reach.to_string()), shown::STATUS),
         Evidence::new(format!("CPU time on {}", nodes(&outside)), Value::Share(cpu), shown::TASK_SCHED)
-            .against(Value::Share(ELSEWHERE), OWN),
+            .at(situation.thresholds(), &thresholds::MEMS_ELSEWHERE),
     ];
     finding.mends = process.owner().confine(&home, Some(&situation.machine.cpus_of_nodes(&home)), None);
     finding.nodes = home;

@@ -6,14 +6,10 @@ use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::{NodeState, ProcessState, Situation};
-
-/// The part of the machine that the other nodes must have available.
-const ELSEWHERE: f64 = 0.1;
-/// Without watermarks: the part of a node that is free at most, and of another at least.
-const LITTLE: (f64, f64) = (0.01, 0.1);
+use crate::thresholds;
 
 /// Processes that are named.
 const HOLDERS: usize = 5;
@@ -27,6 +23,12 @@ pub static RULE: Rule = Rule {
     sign: "free memory below the zones' high watermarks in both samples (the kernel's own edge), with at least 10 % \
            of the machine available on other nodes; without watermarks less than 1 % free beside a node with more \
            than 10 %, which is a note",
+    thresholds: &[
+        &thresholds::WATERMARK_ELSEWHERE,
+        &thresholds::WATERMARK_SHORT,
+        &thresholds::WATERMARK_LITTLE,
+        &thresholds::WATERMARK_ROOM,
+    ],
     traps: "page cache is meant to fill memory: what it holds counts as available",
     explains: &["kswapd-one-node"],
     sources: &["polardb#692", "STAR#264", "proxysql#3393"],
@@ -41,16 +43,22 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     .collect()
 }
 
+/// The memory that the other nodes must have available.
+fn least_elsewhere(situation: &Situation<'_>) -> Bytes {
+    situation.total().share(situation.limit(&thresholds::WATERMARK_ELSEWHERE))
+}
+
 fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
     let high = state.high?;
     let then = situation.before?.node(node)?.size("MemFree")?;
     let elsewhere = situation.room_elsewhere(node);
-    let least = situation.total().share(ELSEWHERE);
+    let least = least_elsewhere(situation);
     if state.free >= high || then >= high || elsewhere < least {
         return None;
     }
     // Page cache that can be dropped is room: the kernel reclaims, and nothing is short.
-    let is_short = state.available.is_none_or(|available| available < state.size.share(ELSEWHERE));
+    let short = state.size.share(situation.limit(&thresholds::WATERMARK_SHORT));
+    let is_short = state.available.is_none_or(|available| available < short);
     // Fast memory above slower memory is full on purpose, and memory without CPUs is filled by whoever chose it.
     let is_meant = !state.has_cpus || situation.machine.settings.demotion_enabled == Some(true);
     let is_short = is_short && !is_meant;
@@ -70,8 +78,11 @@ fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Optio
             .map(|available| Evidence::new("available", Value::Size(available), shown::NODE_MEMINFO)),
     );
     finding.evidence.push(
-        Evidence::new("available on other nodes", Value::Size(elsewhere), shown::NODE_MEMINFO)
-            .against(Value::Size(least), OWN),
+        Evidence::new("available on other nodes", Value::Size(elsewhere), shown::NODE_MEMINFO).at_part(
+            Value::Size(least),
+            situation.thresholds(),
+            &thresholds::WATERMARK_ELSEWHERE,
+        ),
     );
     let foreign = situation.delta.as_ref().and_then(|delta| delta.node(node)?.allocations.foreign);
     if let Some(rate) = foreign.and_then(|count| situation.rate(count)).filter(|rate| *rate > 0.0) {
@@ -83,10 +94,11 @@ fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Optio
 }
 
 fn by_share(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
-    let has_room =
-        |(other, state): (&NodeId, &NodeState)| *other != node && state.share(state.free) > LITTLE.1;
+    let (little, much) =
+        (situation.limit(&thresholds::WATERMARK_LITTLE), situation.limit(&thresholds::WATERMARK_ROOM));
+    let has_room = |(other, state): (&NodeId, &NodeState)| *other != node && state.share(state.free) > much;
     let marks_say = state.high.is_some() && situation.before.is_some();
-    if marks_say || state.share(state.free) >= LITTLE.0 || !situation.nodes.iter().any(has_room) {
+    if marks_say || state.share(state.free) >= little || !situation.nodes.iter().any(has_room) {
         return None;
     }
     let (most, other) = situation
@@ -100,7 +112,7 @@ fn by_share(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Optio
     finding.confidence = Confidence::Possible;
     finding.evidence.push(
         Evidence::new("free", Value::Share(state.share(state.free)), shown::NODE_MEMINFO)
-            .against(Value::Share(LITTLE.0), OWN),
+            .at(situation.thresholds(), &thresholds::WATERMARK_LITTLE),
     );
     finding.cause = Some(
         "whether page cache or programs fill it is not known from one moment without watermarks".to_owned(),
@@ -138,7 +150,7 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
     let left = situation.room_elsewhere(node).get().saturating_sub(held.get());
     let may_go = largest.allowed_nodes().is_none_or(|allowed| others.is_subset(allowed));
-    if !may_go || !largest.has_no_policy() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
+    if !may_go || !largest.has_no_policy() || Bytes::new(left) < least_elsewhere(situation) {
         finding.mends.push(Mend::words(
             format!(
                 "spread what {name} needs: nodewise run --interleave={} -- COMMAND",

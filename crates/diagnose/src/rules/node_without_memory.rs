@@ -15,6 +15,7 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::NodeMemory],
     sign: "MemTotal of a node with CPUs is 0",
+    thresholds: &[],
     traps: "machines of few DIMMs with NPS4 or sub-NUMA clusters, where that is known and accepted",
     explains: &[],
     sources: &[

@@ -14,6 +14,7 @@ pub static RULE: Rule = Rule {
     on: |class| class == Class::One,
     needs: &[Fact::Packages, Fact::CommandLine],
     sign: "CPUs of two packages or more, one node, no numa= on the command line, and no virtual machine",
+    thresholds: &[],
     traps: "virtual machines, whose packages are made up; NPS0, chosen on purpose; small boards",
     explains: &[],
     sources: &["haproxy#1616: 19 to 260 ns between cores of a machine that showed one node"],

@@ -16,6 +16,7 @@ pub static RULE: Rule = Rule {
     on: |class| matches!(class, Class::One | Class::NoNodes),
     needs: &[Fact::CommandLine],
     sign: "numa=off or numa=noacpi, and tables of the firmware or packages of CPUs for several nodes",
+    thresholds: &[],
     traps: "old advice for databases, which has been revised since",
     explains: &["nodes-hidden"],
     sources: &["kevinclosson.net, 2009 and 2010", "Documentation/admin-guide/kernel-parameters.txt: numa="],

@@ -6,9 +6,7 @@ use nodewise_source::paths::shown;
 use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
-
-/// The kernel caps its own minimum at 5 % of low memory; the high watermark is half of that above it.
-const CAP: f64 = 0.075;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "reserve-too-large",
@@ -18,6 +16,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Watermarks, Fact::NodeMemory],
     sign: "the sum of the zones' high watermarks is more than 7.5 % of the node: the kernel caps its own minimum at 5 %, \
            and the high watermark is half as much above it",
+    thresholds: &[&thresholds::RESERVE],
     traps: "reserves for packets that are received in interrupts, set on purpose; many small nodes, whose zones each \
             have a reserve",
     explains: &[],
@@ -26,10 +25,11 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    let cap = situation.limit(&thresholds::RESERVE);
     let large: Vec<NodeId> = situation
         .nodes
         .iter()
-        .filter(|(_, state)| state.high.is_some_and(|high| state.share(high) > CAP))
+        .filter(|(_, state)| state.high.is_some_and(|high| state.share(high) > cap))
         .map(|(node, _)| *node)
         .collect();
     let Some(first) = large.first().and_then(|node| situation.nodes.get(node)) else { return Vec::new() };
@@ -40,7 +40,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     finding.concerns = Some(high);
     finding.evidence = vec![
         Evidence::new("high watermarks", Value::Share(first.share(high)), shown::ZONEINFO)
-            .against(Value::Share(CAP), "the kernel's cap for its own minimum, and half as much"),
+            .at(situation.thresholds(), &thresholds::RESERVE),
     ];
     if let Some(kib) = situation.machine.settings.min_free_kib {
         finding.evidence.push(Evidence::new("vm.min_free_kbytes", Value::Count(kib, "KiB"), shown::MIN_FREE));

@@ -18,6 +18,7 @@ pub static RULE: Rule = Rule {
     on: any,
     needs: &[Fact::CommandLine, Fact::Release],
     sign: "numa_policy= on a kernel that is not the Raspberry Pi's, or a value of numa= that no kernel knows",
+    thresholds: &[],
     traps: "vendors' kernels may know more",
     explains: &["fake-not-honoured"],
     sources: &[

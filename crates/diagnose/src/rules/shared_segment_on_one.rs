@@ -8,13 +8,11 @@ use nodewise_machine::{NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::Situation;
 use crate::situation::pages::NodePages;
-
-/// The part of a segment that one node has.
-const ON_ONE: f64 = 0.8;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "shared-segment-on-one",
@@ -24,6 +22,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Mappings],
     sign: "shared memory or a pool's pages of at least 1 GiB (5 % of the smallest node on small machines), 80 % on one \
            node, mapped by processes that run on two nodes or more",
+    thresholds: &[
+        &thresholds::SEGMENT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::SEGMENT_ON_ONE,
+    ],
     traps: "a segment that is filled in part grows with its use",
     explains: &[],
     sources: &["polardb#692: 70 to 94 GB on six of eight nodes", "OpenTenBase#310"],
@@ -80,7 +85,7 @@ fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
     let most = on(&node);
     let share = segment.memory.share(&NodeSet::from_iter([node]))?;
     let least = situation.large();
-    if size < least || share.low < ON_ONE || segment.users.len() < 2 {
+    if size < least || share.low < situation.limit(&thresholds::SEGMENT_ON_ONE) || segment.users.len() < 2 {
         return None;
     }
     let name = segment.name.as_deref().map_or_else(|| "a shared segment".to_owned(), quote);
@@ -91,8 +96,12 @@ fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
     finding.concerns = Some(most);
     finding.evidence = vec![
         Evidence::new(format!("on node {node}"), Value::Share(share.share), shown::NUMA_MAPS)
-            .against(Value::Share(ON_ONE), OWN),
-        Evidence::new("size", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
+            .at(situation.thresholds(), &thresholds::SEGMENT_ON_ONE),
+        Evidence::new("size", Value::Size(size), shown::NUMA_MAPS).at_part(
+            Value::Size(least),
+            situation.thresholds(),
+            &thresholds::SEGMENT,
+        ),
         Evidence::new("mapped by", Value::Count(segment.processes as u64, "processes"), shown::NUMA_MAPS),
     ];
     finding.evidence.extend(words::interval(format!("on node {node}"), &share));

@@ -7,6 +7,7 @@ use super::words::{self, nodes};
 use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, tiered};
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "slow-node-in-interleave",
@@ -15,6 +16,7 @@ pub static RULE: Rule = Rule {
     on: tiered,
     needs: &[Fact::Policies],
     sign: "a policy interleave over nodes of several memory tiers, with pages on the slow ones",
+    thresholds: &[&thresholds::SIGNIFICANT, &thresholds::SIGNIFICANT_SHARE],
     traps: "weighted interleaving, which gives a slow node its part",
     explains: &[],
     sources: &["numactl#226", "cxlbench#37"],

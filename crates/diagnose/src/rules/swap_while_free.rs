@@ -4,16 +4,10 @@ use nodewise_machine::{Bytes, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
-use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::{ProcessState, Situation};
-
-/// Memory that another node must have: this much, or this part of it, whichever is more; on small machines a
-/// quarter of a node.
-const ROOM: (Bytes, f64, f64) = (Bytes::from_gib(1), 0.05, 0.25);
-
-/// A node with less than this part available is short.
-const SHORT: f64 = 0.1;
+use crate::thresholds;
 
 pub static RULE: Rule = Rule {
     id: "swap-while-free",
@@ -23,6 +17,15 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::NodeMemory, Fact::Watermarks, Fact::Events],
     sign: "pages swapped out in the window, a node at its watermarks with less than 10 % available, and another node with at least 1 GiB and 5 % \
            available (a quarter of it where nodes are small)",
+    thresholds: &[
+        &thresholds::SWAP_ROOM,
+        &thresholds::SWAP_ROOM_SHARE,
+        &thresholds::SWAP_ROOM_SMALL,
+        &thresholds::SWAP_SHORT,
+        &thresholds::SWAP_MARKS,
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+    ],
     traps: "a memory limit of a control group swaps without any node being short; so does MADV_PAGEOUT",
     explains: &["node-at-watermark", "kswapd-one-node", "bind-too-small"],
     sources: &["jcole.us, the MySQL \"swap insanity\" problem", "VictoriaMetrics#2656", "rethinkdb#2274"],
@@ -36,15 +39,17 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     let swapped = situation.event("pswpout").filter(|pages| *pages > 0)?;
     let enough = |size: Bytes| {
-        let wanted = ROOM.0.max(size.share(ROOM.1));
-        if wanted > size.share(ROOM.2) { size.share(ROOM.2) } else { wanted }
+        let least = situation.thresholds().size(&thresholds::SWAP_ROOM);
+        let wanted = least.max(size.share(situation.limit(&thresholds::SWAP_ROOM_SHARE)));
+        wanted.min(size.share(situation.limit(&thresholds::SWAP_ROOM_SMALL)))
     };
+    let marks = situation.limit(&thresholds::SWAP_MARKS);
     let short: NodeSet = situation
         .nodes
         .iter()
-        .filter(|(_, state)| state.high.is_some_and(|high| state.free < high + high))
+        .filter(|(_, state)| state.high.is_some_and(|high| state.free < high.share(marks)))
         // A node full of page cache has memory to give.
-        .filter(|(_, state)| state.room() < state.size.share(SHORT))
+        .filter(|(_, state)| state.room() < state.size.share(situation.limit(&thresholds::SWAP_SHORT)))
         .map(|(node, _)| *node)
         .collect();
     let roomy: NodeSet = situation
@@ -61,6 +66,8 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     let rate = situation.rate(swapped)?;
     let room: Bytes =
         roomy.iter().filter_map(|node| situation.nodes.get(&node)).map(|state| state.room()).sum();
+    let sizes = roomy.iter().filter_map(|node| situation.nodes.get(&node)).map(|state| state.size);
+    let least = sizes.map(enough).min()?;
     let summary =
         format!("pages of {} are swapped out while {} have {room} available", nodes(&short), nodes(&roomy));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(short.clone()), summary);
@@ -70,16 +77,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     finding.evidence = vec![
         Evidence::new("swapped out", Value::Rate(rate, "pages"), shown::VMSTAT),
         Evidence::new(format!("available on {}", nodes(&roomy)), Value::Size(room), shown::NODE_MEMINFO)
-            .against(
-                Value::Size(
-                    roomy
-                        .iter()
-                        .filter_map(|node| situation.nodes.get(&node))
-                        .map(|s| enough(s.size))
-                        .min()?,
-                ),
-                OWN,
-            ),
+            .at_part(Value::Size(least), situation.thresholds(), &thresholds::SWAP_ROOM),
     ];
     for node in &short {
         let Some(state) = situation.nodes.get(&node) else { continue };

@@ -13,6 +13,7 @@ pub static RULE: Rule = Rule {
     on: any,
     needs: &[Fact::Rates, Fact::Events],
     sign: "transparent_hugepage/defrag is always, and page faults compacted memory in the window",
+    thresholds: &[],
     traps: "HPC programs that want their huge pages at any price",
     explains: &[],
     sources: &["scylladb#8828: stalls by compaction", "Documentation/admin-guide/mm/transhuge.rst"],

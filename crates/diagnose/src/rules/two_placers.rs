@@ -17,6 +17,7 @@ pub static RULE: Rule = Rule {
     on: several_nodes,
     needs: &[Fact::Processes, Fact::Balancing],
     sign: "a program that places others' processes runs, and automatic balancing is on or a second one runs",
+    thresholds: &[],
     traps: "a program that only listens for advice",
     explains: &["memory-stranded"],
     sources: &["numad 0.5+20150602: sets the affinity of every thread and looks at no cpuset"],

@@ -1,10 +1,10 @@
 //! The memory of a virtual machine lies on nodes where its CPUs do not run.
 
 use super::words::{self, nodes};
-use crate::finding::{Evidence, Mend, OWN, Owner, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Evidence, Mend, Owner, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
+use crate::thresholds;
 use nodewise_source::paths::shown;
 
 pub static RULE: Rule = Rule {
@@ -15,6 +15,13 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "a process of QEMU, Cloud Hypervisor or Firecracker with at least 10 % of its memory on nodes with less than \
            5 % of its CPU time",
+    thresholds: &[
+        &thresholds::SIGNIFICANT,
+        &thresholds::SIGNIFICANT_SHARE,
+        &thresholds::RUNS,
+        &thresholds::AT_WORK,
+        &thresholds::VM_STRANDED,
+    ],
     traps: "a machine whose memory is bound cell by cell, to different nodes: a cell whose CPUs are idle is not stranded; \
             devices that are passed through pin all memory: it cannot move before the next start",
     explains: &["memory-stranded", "cpus-without-mems", "bound-away"],
@@ -38,7 +45,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         return None;
     }
     let home = process.busiest(&situation.memory_nodes())?;
-    if process.share(size) < STRANDED || size < situation.floor() {
+    if process.share(size) < situation.limit(&thresholds::VM_STRANDED) || size < situation.floor() {
         return None;
     }
     let summary = format!(
@@ -56,7 +63,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             Value::Share(process.share(size)),
             shown::NUMA_MAPS,
         )
-        .against(Value::Share(STRANDED), OWN),
+        .at(situation.thresholds(), &thresholds::VM_STRANDED),
     ];
     let has_room = situation.nodes.get(&home).is_some_and(|state| state.room() >= size);
     if has_room {

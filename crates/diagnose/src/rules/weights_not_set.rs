@@ -4,12 +4,10 @@ use nodewise_machine::{AccessClass, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words;
-use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::{ProcessState, Situation};
-
-/// The bandwidth of the fastest node is this many times that of the slowest.
-const UNLIKE: f64 = 1.3;
+use crate::thresholds;
 
 /// The file for the old weights.
 const WEIGHTS: &str = "nodewise-weights.saved";
@@ -22,6 +20,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Policies],
     sign: "a policy weighted interleave, equal weights, and read bandwidths of its nodes in the firmware's tables that \
            differ by more than 1.3 times",
+    thresholds: &[&thresholds::SIGNIFICANT, &thresholds::SIGNIFICANT_SHARE, &thresholds::WEIGHTS_UNLIKE],
     traps: "tables of the firmware that are wrong: nodewise bandwidth measures",
     explains: &[],
     sources: &["Documentation/ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave"],
@@ -50,7 +49,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let equal = weights.windows(2).all(|pair| pair[0] == pair[1]);
     let (slowest, fastest) = (*rates.iter().min()?, *rates.iter().max()?);
     let ratio = f64::from(fastest) / f64::from(slowest.max(1));
-    if !complete || !equal || ratio <= UNLIKE {
+    if !complete || !equal || ratio <= situation.limit(&thresholds::WEIGHTS_UNLIKE) {
         return None;
     }
     let summary = format!(
@@ -62,7 +61,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.evidence = vec![
         Evidence::new("weight of every node", Value::text(weights.first()?.to_string()), shown::WEIGHTS),
         Evidence::new("bandwidth, fastest to slowest", Value::text(format!("{ratio:.1}")), "HMAT")
-            .against(Value::text(UNLIKE.to_string()), OWN),
+            .at(situation.thresholds(), &thresholds::WEIGHTS_UNLIKE),
     ];
     finding.mends = vec![Mend {
         commands: vec![format!("nodewise bandwidth --apply-weights {WEIGHTS}")],

@@ -16,6 +16,7 @@ pub static RULE: Rule = Rule {
     on: several_nodes,
     needs: &[Fact::Rates, Fact::Events, Fact::ZoneReclaim],
     sign: "vm.zone_reclaim_mode is not 0, and node reclaims succeeded in the window",
+    thresholds: &[],
     traps: "machines that are split on purpose for HPC; where no two nodes are within a distance of 30 the setting does \
             nothing",
     explains: &["kswapd-one-node"],

@@ -18,6 +18,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Events, Fact::ZoneReclaim],
     sign: "vm.zone_reclaim_mode has bit 1 and not both of 2 and 4, lru_gen is on, and the window has failed node \
            reclaims and none that succeeded",
+    thresholds: &[],
     traps: "with 2 and 4 set it frees memory under MGLRU, too",
     explains: &[],
     sources: &["12,375 failed node reclaims and none that succeeded, Linux 6.12 in a guest"],

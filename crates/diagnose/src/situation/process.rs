@@ -10,11 +10,8 @@ use nodewise_source::sample::{Identity, PageMethod, PageSample, ProcessSample, S
 use crate::attribution::{CpuTime, Places, reach};
 use crate::change::{Delta, ProcessChange};
 use crate::finding::{Confidence, Owner, Subject};
+use crate::thresholds::{self, Thresholds};
 
-/// A node with less of its CPU time is one where it does not run.
-pub const RUNS: f64 = 0.05;
-/// CPU time, as a share of one CPU, from which a process is at work.
-pub const AT_WORK: f64 = 0.05;
 /// A node with this part of the stranded memory is named.
 const NAMED: f64 = 0.01;
 /// Programs that run virtual machines, as the kernel cuts their names.
@@ -23,8 +20,19 @@ const VIRTUAL_MACHINES: [&str; 5] = ["qemu-system-", "qemu-kvm", "kvm", "cloud-h
 const CELL: f64 = 0.05;
 /// A policy over this part of the memory is that of the process.
 const MOST: f64 = 0.5;
-/// The part of a process's memory from which stranded memory counts: numad wants 90 % on the process's nodes.
-pub const STRANDED: f64 = 0.1;
+
+/// The CPU time from which a process is at work, and runs on a node.
+#[derive(Clone, Copy)]
+pub(super) struct WorkMarks {
+    at_work: f64,
+    runs: f64,
+}
+
+impl WorkMarks {
+    pub(super) fn from_thresholds(thresholds: &Thresholds) -> Self {
+        Self { at_work: thresholds.get(&thresholds::AT_WORK), runs: thresholds.get(&thresholds::RUNS) }
+    }
+}
 
 /// A process in the window.
 pub struct ProcessState<'a> {
@@ -44,6 +52,7 @@ pub struct ProcessState<'a> {
     /// How sure that is: threads that were not read count as those of the first one, and may have other CPUs.
     pub reach_confidence: Confidence,
     pub mappings: Option<&'a ProcessMappings>,
+    pub(super) marks: WorkMarks,
 }
 
 /// The states of all processes whose pages are known, the largest first.
@@ -55,6 +64,7 @@ pub(super) fn states<'a>(
 ) -> Vec<ProcessState<'a>> {
     let mappings: BTreeMap<Identity, &ProcessMappings> =
         now.mappings.iter().map(|of| (of.identity, of.mappings.as_ref())).collect();
+    let marks = WorkMarks::from_thresholds(&Thresholds::default());
     let state = |process: &'a ProcessSample| {
         let mappings = mappings.get(&process.identity).copied();
         let earlier = before.and_then(|before| before.process(process.identity));
@@ -74,6 +84,7 @@ pub(super) fn states<'a>(
             reach: reach(process, places),
             reach_confidence,
             mappings,
+            marks,
         })
     };
     let mut states: Vec<ProcessState<'a>> =
@@ -157,7 +168,7 @@ impl ProcessState<'_> {
 
     /// Whether the process is at work in the window.
     pub fn is_at_work(&self) -> bool {
-        self.cpu_share().is_some_and(|share| share >= AT_WORK)
+        self.cpu_share().is_some_and(|share| share >= self.marks.at_work)
     }
 
     /// The most of its CPU time that it can have spent on a node, from 0 to 1; `None` where it was idle.
@@ -175,7 +186,7 @@ impl ProcessState<'_> {
     /// Nodes where it certainly runs.
     pub fn runs_on(&self) -> NodeSet {
         let cpu = self.cpu().into_iter().flat_map(|cpu| cpu.certain.keys().copied());
-        cpu.filter(|node| self.least_on(*node).is_some_and(|share| share >= RUNS)).collect()
+        cpu.filter(|node| self.least_on(*node).is_some_and(|share| share >= self.marks.runs)).collect()
     }
 
     /// The part of some memory that is on nodes with CPUs where it does not run, and those nodes.
@@ -183,7 +194,7 @@ impl ProcessState<'_> {
         let away = memory.iter().filter(|(node, size)| {
             size.get() > 0
                 && with_cpus.contains(**node)
-                && self.most_on(**node).is_some_and(|most| most < RUNS)
+                && self.most_on(**node).is_some_and(|most| most < self.marks.runs)
         });
         away.fold((Bytes::default(), NodeSet::new()), |(sum, mut nodes), (node, size)| {
             nodes.insert(*node);

@@ -133,6 +133,7 @@ fn diagnosis(findings: Vec<RuleFinding>) -> Diagnosis {
         nodes,
         interrupts: 6,
         devices: 12,
+        replaced: Vec::new(),
     }
 }
 
