@@ -9,6 +9,7 @@ mod balancing;
 mod machine;
 mod pools;
 mod processes;
+mod thresholds;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};
 use crate::situation::fixture::{Fixture, Work, nodes, seconds};
