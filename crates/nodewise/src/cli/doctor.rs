@@ -22,6 +22,7 @@ Examples:
   nodewise doctor --window 60s --unit postgresql
   nodewise doctor --once                      at once, by the rules that need no rates
   nodewise doctor --rule swap-while-free      one rule again, after its remedy
+  nodewise doctor --thresholds site.toml      with other numbers
   nodewise doctor --ignore memory-stranded:java --fail-on critical --brief
   nodewise doctor --from night.nwr --at 90m
   nodewise doctor --machine capture.tar.gz
@@ -60,6 +61,12 @@ pub struct Doctor {
     /// Examine only this rule (may be repeated)
     #[arg(long, value_name = "ID", help_heading = "Rules")]
     pub rule: Vec<String>,
+    /// Replace thresholds of rules by the numbers in this TOML file: a table for each rule, a key for each number
+    ///
+    /// `nodewise doctor rules ID` lists a rule's thresholds with units and defaults. Findings name those that were
+    /// replaced.
+    #[arg(long, value_name = "FILE", help_heading = "Rules")]
+    pub thresholds: Option<PathBuf>,
     /// Count findings of a rule, or those about one subject, instead of showing them (may be repeated)
     #[arg(long, value_name = "ID[:SUBJECT]", help_heading = "Rules")]
     pub ignore: Vec<String>,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use nodewise_diagnose::finding::{RuleFinding, Severity, Subject};
-use nodewise_diagnose::{Diagnosis, Pid, Situation, diagnosis};
+use nodewise_diagnose::{Diagnosis, Pid, Situation, Thresholds, diagnosis, thresholds};
 use nodewise_machine::Machine;
 use nodewise_machine::printable::printable;
 use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
@@ -35,9 +35,11 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     let rules = args.rule.iter().map(|id| Ok(catalogue::rule(id)?.id.to_owned()));
     let rules = rules.collect::<Result<Vec<_>, Failure>>()?;
     let ignored = args.ignore.iter().map(|text| Ignored::read(text)).collect::<Result<Vec<_>, _>>()?;
+    let thresholds = args.thresholds.as_deref().map(thresholds).transpose()?.unwrap_or_default();
     let evidence = Examined::take(args, global)?;
     let mut situation = Situation::new(&evidence.machine, evidence.before.as_ref(), &evidence.now)
-        .map_err(Failure::cannot)?;
+        .map_err(Failure::cannot)?
+        .with_thresholds(thresholds);
     // Elsewhere than on x86 a machine that names no hypervisor may have one.
     let names_it = evidence.source.is_none() && cfg!(target_arch = "x86_64");
     situation.virtual_machine = names_it.then(|| system::hypervisor(&Tree::live()).is_some());
@@ -73,6 +75,14 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
         return Ok(CANNOT);
     }
     Ok(u8::from(found.at_least(least) > 0))
+}
+
+/// Reads a file of thresholds.
+fn thresholds(path: &Path) -> Result<Thresholds, Failure> {
+    let name = printable(&path.to_string_lossy()).into_owned();
+    let text = input::read_text(path, thresholds::MOST_BYTES as u64)
+        .map_err(|why| Failure::usage(format_args!("cannot read {name}: {why}")))?;
+    thresholds::read(&text).map_err(|error| Failure::usage(format_args!("{name}: {error}")))
 }
 
 /// A machine, and one or two samples of it.

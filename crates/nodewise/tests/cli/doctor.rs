@@ -108,6 +108,45 @@ fn a_finding_decides_the_exit_code_unless_it_is_mild_or_ignored() {
 }
 
 #[test]
+fn thresholds_of_a_file_decide_and_a_fault_in_it_is_named() {
+    let folder = full_node();
+    let machine = folder.path().to_str().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let doctor = |text: &str| {
+        std::fs::write(path, text).unwrap();
+        run(&["doctor", "--machine", machine, "--rule", "node-at-watermark", "--thresholds", path, "--json"])
+    };
+    let found = doctor("[node-at-watermark]\nfree_share = 0.005\n").ok_json();
+    let replaced = &found["findings"][0]["replaced_thresholds"];
+    assert_eq!(
+        (&replaced[0]["key"], &replaced[0]["value"]),
+        (&Value::from("free_share"), &Value::from(0.005))
+    );
+    assert_eq!(found["findings"][0]["evidence"][0]["threshold"]["share"], 0.005);
+    let silent = doctor("[node-at-watermark]\nfree_share = 0.001\n").ok_json();
+    assert_eq!(silent["findings"].as_array().unwrap().len(), 0, "{silent}");
+    assert_eq!(silent["replaced_thresholds"][0]["key"], "free_share");
+    let refused = |text: &str, expected: &str| {
+        let done = doctor(text);
+        assert_eq!(done.code, Some(2), "{}", done.stdout);
+        assert!(done.stderr.contains(&format!("{path}{expected}")), "{}", done.stderr);
+    };
+    refused(
+        "[node-at-watermarks]",
+        ": line 1: \"node-at-watermarks\" is not a rule: did you mean node-at-watermark?",
+    );
+    refused(
+        "\n[node-at-watermark]\nfree_share = nan",
+        ": line 3: node-at-watermark.free_share: expected a number from 0 to 1 (share); found nan",
+    );
+    refused(&"#".repeat(300_000), ": it is larger than 256 KiB");
+    let missing = run(&["doctor", "--machine", machine, "--thresholds", "/none/t.toml"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("cannot read /none/t.toml: "), "{}", missing.stderr);
+}
+
+#[test]
 fn a_recording_is_examined_from_its_first_sample_to_its_last() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.nwr");

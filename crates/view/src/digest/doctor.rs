@@ -8,6 +8,7 @@ use nodewise_diagnose::finding::{Mend, Owner, RuleFinding, Severity, Subject, Va
 use nodewise_diagnose::rule::Lack;
 use nodewise_diagnose::sample::Unread;
 use nodewise_diagnose::situation::Class;
+use nodewise_diagnose::thresholds::{ReplacedThreshold, RuleThreshold};
 use nodewise_diagnose::{Diagnosis, Rule};
 use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
@@ -217,6 +218,20 @@ pub fn value(value: &Value) -> String {
         Value::Count(count, unit) => counted(grouped(*count as f64), unit),
         Value::Text(words) => words.clone(),
     }
+}
+
+/// A threshold that a file replaced: `stranded_share 30 %, by default 10 %`.
+pub fn replaced(of: &ReplacedThreshold) -> String {
+    let unit = of.threshold.unit;
+    let words = |number| value(&Value::in_unit(number, unit));
+    format!("{} {}, by default {}", of.threshold.name(), words(of.value), words(of.threshold.default))
+}
+
+/// A threshold of the catalogue, as a file would set it, with its meaning.
+pub fn threshold(of: &RuleThreshold) -> String {
+    let RuleThreshold { default, least, most, about, origin, .. } = of;
+    let unit = of.unit.word();
+    format!("{} = {default} ({unit}, {least} to {most}): {about}; {origin}", of.name())
 }
 
 /// When a mend works, who may run it, and what it moves.

@@ -3,6 +3,7 @@
 mod rules;
 
 use nodewise_diagnose::finding::{Evidence, Mend, RuleFinding, Subject, Value};
+use nodewise_diagnose::thresholds::{ReplacedThreshold, RuleThreshold};
 use nodewise_machine::{Bytes, NodeId};
 use serde::Serialize;
 
@@ -40,6 +41,18 @@ struct DoctorJson<'a> {
     findings_of_other_processes: usize,
     ignored: Vec<IgnoredJson<'a>>,
     unread: Vec<UnreadJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaced_thresholds: Vec<ReplacedJson>,
+}
+
+/// A threshold that a file replaced.
+#[derive(Serialize)]
+struct ReplacedJson {
+    table: &'static str,
+    key: &'static str,
+    unit: &'static str,
+    value: f64,
+    default: f64,
 }
 
 #[derive(Serialize)]
@@ -63,6 +76,8 @@ struct FindingJson<'a> {
     concerns_bytes: Option<u64>,
     nodes: String,
     evidence: Vec<EvidenceJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaced_thresholds: Vec<ReplacedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
     mend: Vec<MendJson<'a>>,
@@ -248,7 +263,15 @@ impl<'a> DoctorJson<'a> {
             findings_of_other_processes: report.others,
             ignored: ignored.collect(),
             unread: unread.collect(),
+            replaced_thresholds: diagnosis.replaced.iter().map(ReplacedJson::from_replaced).collect(),
         }
+    }
+}
+
+impl ReplacedJson {
+    fn from_replaced(of: &ReplacedThreshold) -> Self {
+        let RuleThreshold { table, key, unit, default, .. } = *of.threshold;
+        Self { table, key, unit: unit.word(), value: of.value, default }
     }
 }
 
@@ -270,6 +293,7 @@ impl<'a> FindingJson<'a> {
             concerns_bytes: finding.concerns.map(Bytes::get),
             nodes: finding.nodes.to_string(),
             evidence: finding.evidence.iter().map(EvidenceJson::from_evidence).collect(),
+            replaced_thresholds: finding.replaced.iter().map(ReplacedJson::from_replaced).collect(),
             cause: finding.cause.as_deref(),
             mend: finding.mends.iter().map(MendJson::from_mend).collect(),
             experiment: finding.experiment.as_deref(),

@@ -1,11 +1,12 @@
 //! The text of `nodewise doctor`: the conclusion, findings with their proof and mend, and what was examined.
 
 use nodewise_diagnose::finding::{Evidence, Mend, RuleFinding, Severity};
+use nodewise_diagnose::thresholds::ALL_RULES;
 use nodewise_machine::Bytes;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::doctor::{
-    DoctorReport, LackingProcesses, LackingRules, check_of, owner, price, rule_of, subject, value,
+    DoctorReport, LackingProcesses, LackingRules, check_of, owner, price, replaced, rule_of, subject, value,
 };
 use crate::digest::running::words;
 use crate::style::{Ink, Style};
@@ -35,6 +36,7 @@ pub fn doctor(report: &DoctorReport<'_>, style: &Style) -> String {
     }
     examined(report, &mut page);
     not_examined(report, &mut page);
+    replaced_thresholds(report, &mut page);
     hidden(report, &mut page);
     page.finish()
 }
@@ -56,6 +58,10 @@ fn finding(number: usize, finding: &RuleFinding, page: &mut Page) {
     let widest = widest.max().unwrap_or(0);
     for fact in &finding.evidence {
         page.line(7, &evidence(fact, widest));
+    }
+    if !finding.replaced.is_empty() {
+        let words: Vec<String> = finding.replaced.iter().map(replaced).collect();
+        labelled("replaced thresholds", &words.join("; "), page);
     }
     if let Some(cause) = &finding.cause {
         labelled("cause", cause, page);
@@ -180,6 +186,20 @@ fn not_examined(report: &DoctorReport<'_>, page: &mut Page) {
         for unread in report.unread {
             page.line(4, &Line::from(format!("  {}", words::unread(unread))));
         }
+    }
+}
+
+/// Thresholds of a file: a rule may be silent because of one.
+fn replaced_thresholds(report: &DoctorReport<'_>, page: &mut Page) {
+    let all = &report.diagnosis.replaced;
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Replaced thresholds", &plural(all.len(), "number"));
+    for of in all {
+        let shared = of.threshold.table == ALL_RULES;
+        let rule = if shared { String::new() } else { format!("{}: ", of.threshold.table) };
+        page.line(4, &Line::from(format!("  {rule}{}", replaced(of))));
     }
 }
 

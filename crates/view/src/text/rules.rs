@@ -3,7 +3,7 @@
 use nodewise_diagnose::Rule;
 
 use crate::digest::counts::plural;
-use crate::digest::doctor::classes;
+use crate::digest::doctor::{classes, threshold};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -42,14 +42,14 @@ pub fn rule(rule: &Rule, style: &Style) -> String {
 pub fn parts(rule: &Rule) -> Vec<(&'static str, String)> {
     let on = classes(rule).map_or_else(|| "every machine".to_owned(), |on| on.join(", "));
     let needs: Vec<&str> = rule.needs.iter().map(|fact| fact.words()).collect();
-    let parts = [
-        ("severity", rule.severity.word().to_owned()),
-        ("machines", on),
-        ("sign", rule.sign.to_owned()),
+    let head =
+        [("severity", rule.severity.word().to_owned()), ("machines", on), ("sign", rule.sign.to_owned())];
+    let thresholds = rule.thresholds.iter().map(|of| ("threshold", threshold(of)));
+    let rest = [
         ("traps", rule.traps.to_owned()),
         ("needs", needs.join(", ")),
         ("explains", rule.explains.join(", ")),
         ("sources", rule.sources.join("; ")),
     ];
-    parts.into_iter().filter(|(_, words)| !words.is_empty()).collect()
+    head.into_iter().chain(thresholds).chain(rest).filter(|(_, words)| !words.is_empty()).collect()
 }

@@ -10,6 +10,7 @@ use nodewise_diagnose::finding::{
 use nodewise_diagnose::rule::Lack;
 use nodewise_diagnose::sample::{Identity, Unread};
 use nodewise_diagnose::situation::{Class, NodeState};
+use nodewise_diagnose::thresholds::{self, ReplacedThreshold};
 use nodewise_diagnose::{Diagnosis, Pid, Rule, rules};
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, spec};
 use nodewise_view::digest::doctor::{DoctorReport, MOST, price, subject, value};
@@ -295,6 +296,30 @@ fn json_says_what_the_text_says() {
 
 fn text_of<'a>(value: &'a Json, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} of {value}"))
+}
+
+#[test]
+fn a_replaced_threshold_is_named_at_its_findings_and_at_the_end() {
+    let stranded_share = ReplacedThreshold { threshold: &thresholds::MEMORY_STRANDED, value: 0.3 };
+    let size = ReplacedThreshold { threshold: &thresholds::SIGNIFICANT, value: 512.0 };
+    let mut finding = stranded();
+    finding.replaced = vec![stranded_share];
+    let mut found = diagnosis(vec![finding]);
+    found.replaced = vec![size, stranded_share];
+    let (text, json) = forms(&found, 80, |_| {});
+    let text = flat(&text);
+    let share = "stranded_share 30 %, by default 10 %";
+    assert!(text.contains(&format!("replaced thresholds: {share} check:")), "{text}");
+    let end = "Replaced thresholds 2 numbers all-rules.significant_mib 512 MiB, by default 300 MiB memory-stranded:";
+    assert!(text.contains(&format!("{end} {share}")), "{text}");
+    let expected = serde_json::json!({
+        "table": "memory-stranded", "key": "stranded_share", "unit": "share", "value": 0.3, "default": 0.1,
+    });
+    assert_eq!(json["findings"][0]["replaced_thresholds"], serde_json::json!([expected]));
+    assert_eq!(json["replaced_thresholds"][1], expected);
+    assert_eq!(json["replaced_thresholds"][0]["default"], 300.0);
+    let (text, json) = forms(&diagnosis(vec![stranded()]), 80, |_| {});
+    assert!(!text.to_lowercase().contains("replaced") && !json.to_string().contains("replaced"), "{text}");
 }
 
 #[test]

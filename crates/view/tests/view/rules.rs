@@ -22,6 +22,19 @@ fn the_catalogue_fits_and_its_forms_say_the_same() {
         }
         let lists =
             ["needs", "explains", "sources"].into_iter().flat_map(|name| row[name].as_array().unwrap());
+        let thresholds = row["thresholds"].as_array().unwrap();
+        assert_eq!(thresholds.len(), rule.thresholds.len(), "{}", rule.id);
+        for threshold in thresholds {
+            let (key, default) = (threshold["key"].as_str().unwrap(), threshold["default"].as_f64().unwrap());
+            let (unit, least, most) = (&threshold["unit"], &threshold["least"], &threshold["most"]);
+            let number = |value: &Value| value.as_f64().unwrap();
+            let unit = unit.as_str().unwrap();
+            let says = format!("{key} = {default} ({unit}, {} to {}): ", number(least), number(most));
+            assert!(whole.contains(&says), "{says} of {}", rule.id);
+            for words in ["about", "origin"] {
+                assert!(whole.contains(threshold[words].as_str().unwrap()), "{key} of {}", rule.id);
+            }
+        }
         for word in lists.chain(row["machines"].as_array().into_iter().flatten()) {
             assert!(whole.contains(&flat(word.as_str().unwrap())), "{word} of {}", rule.id);
         }
