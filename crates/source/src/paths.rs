@@ -92,6 +92,7 @@ pub mod shown {
     pub const PACKAGES: &str = "/sys/devices/system/cpu/cpuN/topology/physical_package_id";
     pub const SLOTS: &str = "/sys/firmware/dmi/tables/DMI";
     pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
+    pub const MOVE_PAGES: &str = "move_pages(2)";
     pub const STATUS: &str = "/proc/PID/status";
     pub const STAT: &str = "/proc/PID/stat";
     pub const TASK_SCHED: &str = "/proc/PID/task/TID/sched";

@@ -44,7 +44,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         return None;
     }
     // Its own memory: mapped files make it larger without taking room.
-    let (now, grown) = (process.size(), process.growth()?);
+    let (now, growth) = (process.size(), process.growth()?);
+    let grown = growth.size;
     if (grown.get() as f64) < situation.limit(&thresholds::BIND_GROWTH) * now.get() as f64 || grown.get() == 0
     {
         return None;
@@ -68,7 +69,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(now);
     finding.evidence = vec![
-        Evidence::new("growth", Value::Rate(pace / (1024.0 * 1024.0), "MiB"), shown::STAT),
+        Evidence::new("growth", Value::Rate(pace / (1024.0 * 1024.0), "MiB"), growth.read_from),
         Evidence::new(format!("available on {}", nodes(&bound)), Value::Size(room), shown::NODE_MEMINFO)
             .at_part(
                 Value::Size(Bytes::new((pace * soon) as u64)),

@@ -3,6 +3,8 @@
 use nodewise_machine::NodeSet;
 use nodewise_machine::printable::quote;
 
+use nodewise_source::paths::shown;
+
 use crate::finding::{Evidence, Value};
 use crate::situation::ProcessState;
 use crate::situation::pages::ShareEstimate;
@@ -17,7 +19,7 @@ pub(super) fn nodes(nodes: &NodeSet) -> String {
 
 /// The interval of a share of sampled pages.
 pub(super) fn interval(fact: String, share: &ShareEstimate) -> Option<Evidence> {
-    Some(Evidence::new(fact, Value::Text(share.interval()?), "move_pages(2)"))
+    Some(Evidence::new(fact, Value::Text(share.interval()?), shown::MOVE_PAGES))
 }
 
 /// `"mysqld" (2417)`.

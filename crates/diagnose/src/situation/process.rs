@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, ProcessMappings};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_source::paths::shown;
 use nodewise_source::sample::{Identity, PageMethod, PageSample, ProcessSample, Sample};
 
 use crate::attribution::{CpuTime, Places, reach};
@@ -53,6 +54,13 @@ pub struct ProcessState<'a> {
     pub reach_confidence: Confidence,
     pub mappings: Option<&'a ProcessMappings>,
     pub(super) marks: WorkMarks,
+}
+
+/// Growth of a process in the window, and where it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    pub size: Bytes,
+    pub read_from: &'static str,
 }
 
 /// The states of all processes whose pages are known, the largest first.
@@ -146,13 +154,20 @@ impl ProcessState<'_> {
     ///
     /// Both ends are counted from samples of pages: mappings, which know of private pages of files, differ from those by
     /// megabytes. Where the kernel's count of resident pages grew less, that is the growth: of drawn pages the sums swing.
-    pub fn growth(&self) -> Option<Bytes> {
+    pub fn growth(&self) -> Option<Growth> {
         let sum = |own: &BTreeMap<NodeId, Bytes>| own.values().copied().sum::<Bytes>().get();
         let (now, _) = own_memory(self.process.pages.as_ref(), None)?;
         let grown = sum(&now).checked_sub(sum(self.earlier.as_ref()?))?;
         let resident = self.process.resident.zip(self.before?.resident);
-        let resident = resident.map_or(grown, |(now, then)| now.get().saturating_sub(then.get()));
-        Some(Bytes::new(grown.min(resident)))
+        let resident = resident.map(|(now, then)| now.get().saturating_sub(then.get()));
+        if let Some(resident) = resident.filter(|resident| *resident < grown) {
+            return Some(Growth { size: Bytes::new(resident), read_from: shown::STAT });
+        }
+        let read_from = match self.process.pages.as_ref()?.method {
+            PageMethod::Exact => shown::NUMA_MAPS,
+            PageMethod::Drawn(_) => shown::MOVE_PAGES,
+        };
+        Some(Growth { size: Bytes::new(grown), read_from })
     }
 
     /// Its CPU time in the window.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use nodewise_machine::NodeId;
 use nodewise_machine::mapping::{DrawnPages, FileId, MappedPages, MappingPolicy};
-use nodewise_source::sample::ProcessSample;
+use nodewise_source::sample::{PageMethod, ProcessSample};
 
 use super::*;
+use crate::finding::Value;
 
 const INTERLEAVE: PolicyMode = PolicyMode::Interleave;
 
@@ -203,7 +204,18 @@ fn growth_is_counted_in_one_way_and_not_of_a_process_that_starts() {
         change(before, after);
         fixture
     };
-    one(&grows(&|_, _| {}), rule);
+    // The number comes from the pages that were looked at; the kernel's count of resident pages is its bound.
+    let read_from = |fixture: &Fixture| {
+        let found = one(fixture, rule);
+        let growth = found.evidence.into_iter().find(|evidence| evidence.fact == "growth").unwrap();
+        (growth.read_from, growth.value)
+    };
+    let pace = |mib: f64| Value::Rate(mib, "MiB");
+    assert_eq!(read_from(&grows(&|_, _| {})), ("/proc/PID/numa_maps", pace(20.0)));
+    let drawn = grows(&|_, after| after.pages.as_mut().unwrap().method = PageMethod::Drawn(5_000));
+    assert_eq!(read_from(&drawn), ("move_pages(2)", pace(20.0)));
+    let bounded = grows(&|before, _| before.resident = Some(Bytes::from_mib(3_946)));
+    assert_eq!(read_from(&bounded), ("/proc/PID/stat", pace(15.0)));
     // The kernel's own count did not change: pages were counted in another way, or drawn.
     silent(&grows(&|before, after| before.resident = after.resident), rule);
     silent(&grows(&|before, _| before.pages = None), rule);
@@ -397,7 +409,7 @@ fn segments_and_files_of_sampled_pages_count_by_the_low_end_of_their_interval() 
         for found in found {
             let interval = found.evidence.iter().find(|fact| {
                 matches!(&fact.value,
-                crate::finding::Value::Text(words) if words.contains("99.6 % to 100.0 %"))
+                Value::Text(words) if words.contains("99.6 % to 100.0 %"))
             });
             assert!(interval.is_some(), "{found:#?}");
         }
