@@ -193,7 +193,7 @@ impl Evidence {
         self.at_part(Value::in_unit(thresholds.get(of), of.unit), thresholds, of)
     }
 
-    /// With a number that comes of a threshold of the catalogue.
+    /// With a number that a threshold of the catalogue gives.
     #[must_use]
     pub fn at_part(self, value: Value, thresholds: &Thresholds, of: &RuleThreshold) -> Self {
         self.against(value, thresholds.origin(of))

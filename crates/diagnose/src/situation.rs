@@ -172,6 +172,11 @@ impl<'a> Situation<'a> {
         self.now.moment.since_boot.checked_sub(ticks(process.identity.started_ticks))
     }
 
+    /// A node's memory in another sample.
+    pub fn state_in(&self, sample: &Sample, node: NodeId) -> Option<NodeState> {
+        NodeState::new(sample.node(node)?, sizes(sample).get(&node)?.size)
+    }
+
     /// The length of the window.
     pub fn window(&self) -> Option<Duration> {
         self.delta.as_ref()?.window.length()
@@ -216,6 +221,12 @@ impl<'a> Situation<'a> {
     /// The size from which memory of a process matters: 300 MiB, or 5 % of the smallest node where that is less.
     pub fn floor(&self) -> Bytes {
         self.at_most(&thresholds::SIGNIFICANT)
+    }
+
+    /// Who says from which size on memory matters: a threshold, or that of the smallest node's part where that is less.
+    pub fn size_origin(&self, of: &RuleThreshold) -> &'static str {
+        let is_part = self.at_most(of) < self.thresholds.size(of);
+        self.thresholds.origin(if is_part { &thresholds::SIGNIFICANT_SHARE } else { of })
     }
 
     fn at_most(&self, size: &RuleThreshold) -> Bytes {

@@ -45,11 +45,8 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     finding.confidence = process.reach_confidence;
     finding.concerns = Some(size);
     finding.evidence = vec![
-        Evidence::new("memory under it", Value::Size(size), read_from).at_part(
-            Value::Size(situation.floor()),
-            situation.thresholds(),
-            &thresholds::SIGNIFICANT,
-        ),
+        Evidence::new("memory under it", Value::Size(size), read_from)
+            .against(Value::Size(situation.floor()), situation.size_origin(&thresholds::SIGNIFICANT)),
         Evidence::new("bound by", Value::text(by.clone()), read_from),
         Evidence::new(
             "allowed CPUs",

@@ -74,11 +74,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.evidence = vec![
         Evidence::new(format!("{file} on {}", nodes(&far)), Value::Share(share.share), shown::NUMA_MAPS)
             .at(situation.thresholds(), &thresholds::FILE_AWAY),
-        Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS).at_part(
-            Value::Size(least),
-            situation.thresholds(),
-            &thresholds::SEGMENT,
-        ),
+        Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS)
+            .against(Value::Size(least), situation.size_origin(&thresholds::SEGMENT)),
     ];
     finding.evidence.extend(words::interval(format!("{file} on {}", nodes(&far)), &share));
     finding.cause = Some("another process, or an earlier run, read it first from that node".to_owned());

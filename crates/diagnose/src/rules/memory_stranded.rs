@@ -56,13 +56,12 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
     finding.confidence = process.confidence;
     finding.concerns = Some(size);
     finding.nodes = away.clone();
-    finding.evidence =
-        vec![
-            Evidence::new(format!("memory on {}", nodes(&away)), Value::Share(share), shown::NUMA_MAPS)
-                .at(situation.thresholds(), &thresholds::MEMORY_STRANDED),
-            Evidence::new(format!("memory on {}", nodes(&away)), Value::Size(size), shown::NUMA_MAPS)
-                .at_part(Value::Size(situation.floor()), situation.thresholds(), &thresholds::SIGNIFICANT),
-        ];
+    finding.evidence = vec![
+        Evidence::new(format!("memory on {}", nodes(&away)), Value::Share(share), shown::NUMA_MAPS)
+            .at(situation.thresholds(), &thresholds::MEMORY_STRANDED),
+        Evidence::new(format!("memory on {}", nodes(&away)), Value::Size(size), shown::NUMA_MAPS)
+            .against(Value::Size(situation.floor()), situation.size_origin(&thresholds::SIGNIFICANT)),
+    ];
     finding.evidence.extend(runs.iter().filter_map(|node| cpu(process, node)));
     if let Some((policy, _)) = process.policy() {
         finding.cause = Some(format!("its memory is under the policy {policy}"));

@@ -97,11 +97,8 @@ fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
     finding.evidence = vec![
         Evidence::new(format!("on node {node}"), Value::Share(share.share), shown::NUMA_MAPS)
             .at(situation.thresholds(), &thresholds::SEGMENT_ON_ONE),
-        Evidence::new("size", Value::Size(size), shown::NUMA_MAPS).at_part(
-            Value::Size(least),
-            situation.thresholds(),
-            &thresholds::SEGMENT,
-        ),
+        Evidence::new("size", Value::Size(size), shown::NUMA_MAPS)
+            .against(Value::Size(least), situation.size_origin(&thresholds::SEGMENT)),
         Evidence::new("mapped by", Value::Count(segment.processes as u64, "processes"), shown::NUMA_MAPS),
     ];
     finding.evidence.extend(words::interval(format!("on node {node}"), &share));
