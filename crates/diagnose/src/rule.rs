@@ -50,6 +50,10 @@ pub enum Fact {
     Processes,
     /// Memory slots of the firmware's tables.
     Slots,
+    /// Tiers of memory.
+    Tiers,
+    /// Latency and bandwidth of nodes, by the firmware's tables.
+    Access,
 }
 
 /// Why a rule could not speak.
@@ -85,6 +89,8 @@ impl Fact {
             Self::Demotion => "the setting of demotion",
             Self::Processes => "processes",
             Self::Slots => "memory slots",
+            Self::Tiers => "memory tiers",
+            Self::Access => "latency and bandwidth of nodes",
         }
     }
 
@@ -116,6 +122,8 @@ impl Fact {
             Self::Demotion => settings.demotion_enabled.is_some(),
             Self::Processes => !now.processes.is_empty(),
             Self::Slots => !machine.memory_slots.slots.is_empty(),
+            Self::Tiers => !machine.tiers.is_empty(),
+            Self::Access => !machine.accesses.is_empty(),
         }
     }
 

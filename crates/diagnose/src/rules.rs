@@ -6,18 +6,22 @@
 mod balancing_cannot;
 mod balancing_costly;
 mod balancing_off;
+mod balancing_on_but_placed;
 mod bind_too_small;
 mod bound_away;
 mod cache_fills_node;
+mod counters_off;
 mod cpus_without_mems;
 mod demotion_breaks_binding;
 mod device_node_unknown;
 mod dimms_uneven;
 mod distances_flat;
+mod fake_nodes_bound;
 mod fake_nodes_local;
 mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
+mod guest_distances_flat;
 mod half_tiering;
 mod hugepages_cut;
 mod hugepages_idle;
@@ -35,13 +39,17 @@ mod node_at_watermark;
 mod node_without_memory;
 mod nodes_hidden;
 mod numa_off;
+mod oom_while_free;
 mod policy_too_late;
+mod promotion_unlimited;
 mod reserve_too_large;
+mod reserve_too_small;
 mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
 mod thp_stalling;
+mod tiers_flat;
 pub(crate) mod two_placers;
 mod vm_memory_stranded;
 mod weights_not_set;
@@ -64,11 +72,13 @@ pub static ALL: &[&Rule] = &[
     &vm_memory_stranded::RULE,
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
+    &oom_while_free::RULE,
     &bind_too_small::RULE,
     &cache_fills_node::RULE,
     &zone_reclaim_on::RULE,
     &zone_reclaim_void::RULE,
     &reserve_too_large::RULE,
+    &reserve_too_small::RULE,
     &kswapd_one_node::RULE,
     &kernel_memory_lopsided::RULE,
     &hugepages_uneven::RULE,
@@ -80,11 +90,15 @@ pub static ALL: &[&Rule] = &[
     &balancing_off::RULE,
     &balancing_costly::RULE,
     &balancing_cannot::RULE,
+    &balancing_on_but_placed::RULE,
     &two_placers::RULE,
+    &counters_off::RULE,
     &slow_node_in_interleave::RULE,
     &weights_not_set::RULE,
+    &tiers_flat::RULE,
     &half_tiering::RULE,
     &demotion_breaks_binding::RULE,
+    &promotion_unlimited::RULE,
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
     &irq_remote::RULE,
@@ -94,7 +108,9 @@ pub static ALL: &[&Rule] = &[
     &node_without_memory::RULE,
     &dimms_uneven::RULE,
     &distances_flat::RULE,
+    &guest_distances_flat::RULE,
     &fake_nodes_local::RULE,
+    &fake_nodes_bound::RULE,
     &fake_not_honoured::RULE,
     &setting_does_not_exist::RULE,
 ];

@@ -153,7 +153,7 @@ macro_rules! catalogue {
     };
 }
 
-use ThresholdUnit::{Mib, Microseconds, PerSecond, Seconds, Share, Times};
+use ThresholdUnit::{Count, Mib, Microseconds, PerSecond, Seconds, Share, Times};
 
 catalogue! {
     SIGNIFICANT = [ALL_RULES] "significant_mib", Mib, 300.0, 0.0..=1_048_576.0,
@@ -218,12 +218,27 @@ catalogue! {
         "growth in the window, as a part of the process's memory", OWN;
     BIND_YOUNGEST = ["bind-too-small"] "age_s", Seconds, STARTS.as_secs() as f64, 0.0..=31_536_000.0,
         "age from which growth is judged", OWN;
+    OOM_ON_SHORT = ["oom-while-free"] "on_short_share", Share, 0.9, 0.0..=1.0,
+        "part of the lost process's memory on nodes that were short", OWN;
+    OOM_SHORT = ["oom-while-free"] "short_share", Share, 0.1, 0.0..=1.0,
+        "part of a node that was available at most, so that it was short", OWN;
+    OOM_MARKS = ["oom-while-free"] "watermark_times", Times, 2.0, 0.0..=1024.0,
+        "free memory of a short node at most, in sums of its zones' high watermarks", OWN;
+    OOM_ELSEWHERE = ["oom-while-free"] "elsewhere_share", Share, 0.1, 0.0..=1.0,
+        "part of the machine's memory that is available on other nodes", OWN;
     CACHE_FILLS = ["cache-fills-node"] "cache_share", Share, 0.6, 0.0..=1.0,
         "part of the node that is page cache", OWN;
     CACHE_FOREIGN = ["cache-fills-node"] "foreign_share", Share, 0.01, 0.0..=1.0,
         "part of the pages meant for the node that other nodes gave in the window", OWN;
     CACHE_MARKS = ["cache-fills-node"] "watermark_times", Times, 2.0, 0.0..=1024.0,
         "free memory of the node at most, in sums of its zones' high watermarks", OWN;
+    SMALL_STALLS = ["reserve-too-small"] "stalls_per_s", PerSecond("allocations"), 1.0, 0.0..=1e9,
+        "allocations in a second that reclaim memory themselves", OWN;
+    SMALL_RESERVE = ["reserve-too-small"] "reserve_share", Share, 0.0012, 0.0..=1.0,
+        "part of a node below its zones' high watermarks, at most",
+        "mm/page_alloc.c, Linux 6.12: 0.2 % and more with the default watermark_scale_factor";
+    SMALL_KSWAPD = ["reserve-too-small"] "kswapd_share", Share, 0.2, 0.0..=1.0,
+        "part of a CPU that its kswapd uses at most", OWN;
     RESERVE = ["reserve-too-large"] "reserve_share", Share, 0.075, 0.0..=1.0,
         "part of a node below its zones' high watermarks",
         "the kernel's cap for its own minimum, and half as much";
@@ -260,6 +275,16 @@ catalogue! {
         "time of a page that moves", FAULT_GUESS;
     BALANCING_CANNOT_STRANDED = ["balancing-cannot"] "stranded_share", Share, 0.1, 0.0..=1.0,
         "part of the process's own memory on nodes where it does not run", NUMAD;
+    PLACED_SHARE = ["balancing-on-but-placed"] "placed_share", Share, 0.9, 0.0..=1.0,
+        "part of the memory under policies or in cpusets of one node", OWN;
+    PLACED_UPDATES = ["balancing-on-but-placed"] "updates_per_s", PerSecond("page table entries"), 1000.0, 0.0..=1e12,
+        "page table entries that balancing changes in a second", OWN;
+    COUNTERS_TAKEN = ["counters-off"] "taken_count", Count("pages"), 100_000.0, 0.0..=1e18,
+        "pages that the system took since boot", OWN;
+    TIERS_UNLIKE = ["tiers-flat"] "slower_times", Times, 1.3, 1.0..=1024.0,
+        "latency of the slow node, or bandwidth of the fastest, in those of the other", OWN;
+    TIER_TRAFFIC = ["promotion-unlimited"] "mib_per_s", PerSecond("MiB"), 1024.0, 0.0..=1e9,
+        "promoted and demoted memory in a second", OWN;
     WEIGHTS_UNLIKE = ["weights-not-set"] "unlike_times", Times, 1.3, 1.0..=1024.0,
         "bandwidth of the fastest node, in bandwidths of the slowest", OWN;
     CPUSET_STRANDED = ["cpus-without-mems"] "stranded_share", Share, 0.1, 0.0..=1.0,
@@ -270,6 +295,7 @@ catalogue! {
         "part of the device's interrupts on other nodes", OWN;
     IRQ_RATE = ["irq-remote"] "interrupts_per_s", PerSecond("interrupts"), 1000.0, 0.0..=1e12,
         "interrupts of the device in a second", OWN;
+
 }
 
 #[cfg(test)]

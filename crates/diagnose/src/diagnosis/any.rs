@@ -16,7 +16,7 @@ use crate::thresholds::{self, Thresholds};
 
 const FIELDS: [&str; 6] =
     ["MemTotal", "MemFree", "Active(file)", "Inactive(file)", "SReclaimable", "SUnreclaim"];
-const EVENTS: [&str; 7] = [
+const EVENTS: [&str; 12] = [
     "pswpout",
     "zone_reclaim_failed",
     "zone_reclaim_success",
@@ -24,6 +24,11 @@ const EVENTS: [&str; 7] = [
     "numa_hint_faults",
     "numa_pages_migrated",
     "pgpromote_success",
+    "pgdemote_kswapd",
+    "oom_kill",
+    "allocstall_normal",
+    "pgalloc_normal",
+    "numa_pte_updates",
 ];
 const MACHINES: [&str; 5] =
     ["4x(2c 16G)", "2x(2c 16G) (32G tier=22)", "1x(2c 16G)", "2x(2c 16G) (2c)", "2x(2x(2c 16G)); dist=20"];

@@ -380,8 +380,103 @@ fn of_pools_and_settings() -> Vec<Case> {
     ]
 }
 
+fn uncounted() -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        for node in &mut sample.nodes {
+            node.allocations = NodeCounters { hit: Some(0), miss: Some(0), ..Default::default() };
+        }
+    }
+    fixture.happened(&[("pgalloc_normal", 500_000)]);
+    fixture
+}
+
+/// A process that was killed: it had this memory when node 1 was short, with this much page cache.
+fn killed(memory: &[(u32, Bytes)], cache: Bytes) -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory, ..Work::default() });
+    fixture.now.processes.retain(|process| process.kernel_thread);
+    let now = fixture.now.nodes.clone();
+    full(&mut fixture, 1, cache);
+    fixture.now.nodes = now;
+    fixture.happened(&[("oom_kill", 1)]);
+    fixture
+}
+
+fn flat() -> Fixture {
+    let mut fixture =
+        Fixture::new("2x(2c 16G) (32G); access=0>0:80ns/100G; access=1>1:80ns/100G; access=0>2:250ns/30G");
+    let nodes = fixture.machine.node_ids();
+    fixture.machine.tiers = vec![nodewise_machine::Tier { id: nodewise_machine::TierId::new(4), nodes }];
+    fixture
+}
+
+fn scanned() -> Fixture {
+    let memory: &[(u32, Bytes)] = &[(0, gib(4))];
+    let bound = policy(PolicyMode::Bind, "0");
+    let mut fixture =
+        balanced(mapped(working(memory, &[(0, 10_000)]), &[(MappingKind::Anonymous, bound, memory)]));
+    fixture.happened(&[("numa_pte_updates", 40_000)]);
+    fixture
+}
+
+/// Four fifths of a process's memory are under a policy.
+fn partly_placed() -> Fixture {
+    let (most, rest): (&[_], &[_]) = (&[(0, gib(4))], &[(0, gib(1))]);
+    let kind = MappingKind::Anonymous;
+    let mappings = [(kind, policy(PolicyMode::Bind, "0"), most), (kind, MemPolicy::DEFAULT, rest)];
+    let mut fixture = balanced(mapped(working(&[(0, gib(5))], &[(0, 10_000)]), &mappings));
+    fixture.happened(&[("numa_pte_updates", 40_000)]);
+    fixture
+}
+
+fn stalling() -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.happened(&[("allocstall_normal", 300), ("allocstall_movable", 20)]);
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        sample.nodes[1].high_watermark = Some(Bytes::from_mib(12));
+    }
+    fixture
+}
+
+fn reclaiming(mut fixture: Fixture) -> Fixture {
+    fixture.reclaimer(1, seconds(1));
+    fixture
+}
+
+fn moving() -> Fixture {
+    let mut fixture = Fixture::new("2x(2c 16G) (32G tier=22)");
+    let tier =
+        |id, of: &str| nodewise_machine::Tier { id: nodewise_machine::TierId::new(id), nodes: nodes(of) };
+    fixture.machine.tiers = vec![tier(4, "0-1"), tier(22, "2")];
+    fixture.happened(&[("pgpromote_success", 2_000_000), ("pgdemote_kswapd", 2_000_000)]);
+    fixture
+}
+
+fn of_counters() -> Vec<Case> {
+    let (oom, placed, small) =
+        (&oom_while_free::RULE, &balancing_on_but_placed::RULE, &reserve_too_small::RULE);
+    let none = Bytes::default();
+    let mostly: &[(u32, Bytes)] = &[(1, gib(19)), (0, gib(1))];
+    vec![
+        case(&thresholds::COUNTERS_TAKEN, &counters_off::RULE, 1e6, Silent, uncounted()),
+        case(&thresholds::OOM_ON_SHORT, oom, 0.98, Silent, killed(mostly, none)),
+        case(&thresholds::OOM_SHORT, oom, 0.3, Fires, killed(mostly, gib(3))),
+        case(&thresholds::OOM_MARKS, oom, 0.5, Silent, killed(mostly, none)),
+        case(&thresholds::OOM_ELSEWHERE, oom, 0.7, Silent, killed(mostly, none)),
+        case(&thresholds::TIERS_UNLIKE, &tiers_flat::RULE, 4.0, Silent, flat()),
+        case(&thresholds::TIER_TRAFFIC, &promotion_unlimited::RULE, 2_000.0, Silent, moving()),
+        case(&thresholds::PLACED_SHARE, placed, 0.7, Fires, partly_placed()),
+        case(&thresholds::PLACED_UPDATES, placed, 5_000.0, Silent, scanned()),
+        case(&thresholds::SMALL_STALLS, small, 100.0, Silent, stalling()),
+        case(&thresholds::SMALL_RESERVE, small, 0.0005, Silent, stalling()),
+        case(&thresholds::SMALL_KSWAPD, small, 0.05, Silent, reclaiming(stalling())),
+    ]
+}
+
 fn cases() -> Vec<Case> {
-    of_processes().into_iter().chain(of_nodes()).chain(of_pools_and_settings()).collect()
+    let all = of_processes().into_iter().chain(of_nodes()).chain(of_pools_and_settings());
+    all.chain(of_counters()).collect()
 }
 
 /// The findings of a case's rule with these thresholds.
