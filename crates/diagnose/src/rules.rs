@@ -35,6 +35,8 @@ mod kernel_memory_lopsided;
 mod kswapd_one_node;
 mod memory_stranded;
 mod mems_without_cpus;
+mod mongod_start;
+mod mysqld_interleave;
 mod node_at_watermark;
 mod node_without_memory;
 mod nodes_hidden;
@@ -42,6 +44,7 @@ mod numa_off;
 mod oom_while_free;
 mod policy_too_late;
 mod promotion_unlimited;
+mod ranks_on_one_core;
 mod reserve_too_large;
 mod reserve_too_small;
 mod setting_does_not_exist;
@@ -59,7 +62,8 @@ mod zone_reclaim_void;
 
 use crate::rule::Rule;
 
-/// Every rule, by family: one process, full nodes, huge pages, balancing, tiers, containers, devices, firmware.
+/// Every rule, by family: one process, full nodes, huge pages, balancing, tiers, containers, devices,
+/// firmware, programs.
 pub static ALL: &[&Rule] = &[
     &memory_stranded::RULE,
     &bound_away::RULE,
@@ -113,6 +117,9 @@ pub static ALL: &[&Rule] = &[
     &fake_nodes_bound::RULE,
     &fake_not_honoured::RULE,
     &setting_does_not_exist::RULE,
+    &ranks_on_one_core::RULE,
+    &mongod_start::RULE,
+    &mysqld_interleave::RULE,
 ];
 
 #[cfg(test)]

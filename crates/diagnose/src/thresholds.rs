@@ -296,6 +296,22 @@ catalogue! {
     IRQ_RATE = ["irq-remote"] "interrupts_per_s", PerSecond("interrupts"), 1000.0, 0.0..=1e12,
         "interrupts of the device in a second", OWN;
 
+    RANKS_CPUS = ["ranks-on-one-core"] "cpus_count", Count("CPUs"), 2.0, 0.0..=8192.0,
+        "CPUs that a rank may use at most", OWN;
+    RANKS_THREADS = ["ranks-on-one-core"] "threads_count", Count("threads"), 4.0, 0.0..=1_048_576.0,
+        "busy threads of a rank", OWN;
+    RANKS_THREAD = ["ranks-on-one-core"] "thread_cpu_share", Share, 0.02, 0.0..=1.0,
+        "CPU time, as a part of one CPU, from which a thread is busy", OWN;
+    RANKS_FULL = ["ranks-on-one-core"] "used_share", Share, 0.8, 0.0..=1.0,
+        "part of the rank's CPUs that it uses", OWN;
+    MONGOD_PART = ["mongod-start"] "memory_share", Share, 0.1, 0.0..=1.0,
+        "part of its memory on the short node", OWN;
+    MONGOD_SHORT = ["mongod-start"] "short_share", Share, 0.1, 0.0..=1.0,
+        "part of that node that is available at most", OWN;
+    MYSQL_SIZE = ["mysqld-interleave"] "node_share", Share, 0.5, 0.0..=1.0,
+        "its memory, as a part of the smallest node", OWN;
+    MYSQL_SKEW = ["mysqld-interleave"] "skew_share", Share, 0.2, 0.0..=1.0,
+        "part of its memory on one node, above an even part", OWN;
 }
 
 #[cfg(test)]

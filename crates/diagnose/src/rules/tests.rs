@@ -10,6 +10,7 @@ mod counts;
 mod machine;
 mod pools;
 mod processes;
+mod programs;
 mod thresholds;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};

@@ -380,6 +380,33 @@ fn of_pools_and_settings() -> Vec<Case> {
     ]
 }
 
+/// Two ranks of an MPI program, each with this many threads on a CPU of its own.
+fn ranks(threads: usize, share: f64) -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { pid: 90, ..Work::default() });
+    for (pid, cpu) in [(100, 0), (200, 1)] {
+        let of_one = std::time::Duration::from_secs_f64(10.0 * share / threads as f64);
+        let cpu_time = vec![(cpu, of_one); threads];
+        let cpus = cpu.to_string();
+        fixture.process(&Work {
+            pid,
+            memory: &[(0, gib(1))],
+            cpu: &cpu_time,
+            cpus: Some(&cpus),
+            ..Work::default()
+        });
+    }
+    let fixture = named(named(fixture, 90, "mpirun", None), 100, "xhpl", Some(90));
+    named(fixture, 200, "xhpl", Some(90))
+}
+
+/// A server with this memory, whose threads run on nodes 0 and 1.
+fn server(name: &str, memory: &[(u32, Bytes)], setup: impl Fn(&mut Fixture)) -> Fixture {
+    let mut fixture = working(memory, &[(0, 5_000), (2, 5_000)]);
+    setup(&mut fixture);
+    named(fixture, 100, name, None)
+}
+
 fn uncounted() -> Fixture {
     let mut fixture = Fixture::new(FOUR);
     for sample in [&mut fixture.before, &mut fixture.now] {
@@ -453,6 +480,23 @@ fn moving() -> Fixture {
     fixture
 }
 
+fn of_programs() -> Vec<Case> {
+    let ranks_rule = &ranks_on_one_core::RULE;
+    let (mongod, mysqld) = (&mongod_start::RULE, &mysqld_interleave::RULE);
+    let short = |cache: Bytes| move |fixture: &mut Fixture| full(fixture, 1, cache);
+    let (none, uneven) = (Bytes::default(), &[(0, gib(2)), (1, gib(10))]);
+    vec![
+        case(&thresholds::RANKS_CPUS, ranks_rule, 0.0, Silent, ranks(4, 1.0)),
+        case(&thresholds::RANKS_THREADS, ranks_rule, 5.0, Silent, ranks(4, 1.0)),
+        case(&thresholds::RANKS_THREAD, ranks_rule, 0.3, Silent, ranks(4, 1.0)),
+        case(&thresholds::RANKS_FULL, ranks_rule, 0.95, Silent, ranks(4, 0.9)),
+        case(&thresholds::MONGOD_PART, mongod, 0.9, Silent, server("mongod", uneven, short(none))),
+        case(&thresholds::MONGOD_SHORT, mongod, 0.3, Fires, server("mongod", uneven, short(gib(3)))),
+        case(&thresholds::MYSQL_SIZE, mysqld, 0.8, Silent, server("mysqld", uneven, |_| {})),
+        case(&thresholds::MYSQL_SKEW, mysqld, 0.7, Silent, server("mysqld", uneven, |_| {})),
+    ]
+}
+
 fn of_counters() -> Vec<Case> {
     let (oom, placed, small) =
         (&oom_while_free::RULE, &balancing_on_but_placed::RULE, &reserve_too_small::RULE);
@@ -476,7 +520,7 @@ fn of_counters() -> Vec<Case> {
 
 fn cases() -> Vec<Case> {
     let all = of_processes().into_iter().chain(of_nodes()).chain(of_pools_and_settings());
-    all.chain(of_counters()).collect()
+    all.chain(of_programs()).chain(of_counters()).collect()
 }
 
 /// The findings of a case's rule with these thresholds.
