@@ -8,6 +8,7 @@ use nodewise_source::sample::{InterruptSample, PoolSample};
 
 use super::*;
 use crate::finding::Value;
+use crate::situation::fixture::Mapped;
 use crate::thresholds::{self, ALL as THRESHOLDS, REPLACED, RuleThreshold, Thresholds};
 use crate::{Diagnosis, Situation};
 
@@ -55,7 +56,7 @@ fn working(memory: &[(u32, Bytes)], cpu: &[(u32, u64)]) -> Fixture {
 }
 
 /// The same, with this memory under these policies.
-fn mapped(fixture: Fixture, mappings: &[(MappingKind, MemPolicy, &[(u32, Bytes)])]) -> Fixture {
+fn mapped(fixture: Fixture, mappings: &[Mapped<'_>]) -> Fixture {
     let mut fixture = fixture;
     fixture.mappings(100, mappings);
     fixture
