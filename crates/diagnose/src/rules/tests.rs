@@ -11,6 +11,7 @@ mod machine;
 mod pools;
 mod processes;
 mod programs;
+mod recordings;
 mod thresholds;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};
