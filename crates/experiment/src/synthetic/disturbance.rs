@@ -91,6 +91,20 @@ impl Disturbance {
         }
     }
 
+    /// Whether runs at one time resemble each other, and differ from runs at another.
+    pub fn depends_on_time(self) -> bool {
+        matches!(self, Self::Drift | Self::Bursts | Self::Autocorrelated | Self::Recorded)
+    }
+
+    /// Whether most of the noise is in at most one run of ten.
+    pub fn is_rare(self) -> bool {
+        match self {
+            Self::Pareto | Self::Levels(_, 0.1, _) => true,
+            Self::Spikes(share) => share < 0.1,
+            _ => false,
+        }
+    }
+
     /// The disturbance of this seed, from its first run on.
     pub fn begin(self, seed: u64) -> Disturbed {
         let mut random = Random::stream(seed, u64::MAX - 1);

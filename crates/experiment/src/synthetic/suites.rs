@@ -63,11 +63,7 @@ impl Design {
     /// drawn in each round; for two sessions where runs do not depend on when they ran, because what is
     /// different in one session as a whole is a difference between the two.
     pub fn promises(&self, disturbance: Disturbance) -> bool {
-        let depends_on_time = matches!(
-            disturbance,
-            Disturbance::Drift | Disturbance::Bursts | Disturbance::Autocorrelated | Disturbance::Recorded
-        );
-        self.compared != Compared::Sessions || !depends_on_time
+        self.compared != Compared::Sessions || !disturbance.depends_on_time()
     }
 
     /// Whether a change that is stated to be found with 80 % power is promised to be: for two sessions, where the same
@@ -80,13 +76,11 @@ impl Design {
             disturbance,
             Disturbance::Quantised | Disturbance::Ties | Disturbance::Constant | Disturbance::TwoValued
         );
-        let is_rare = matches!(disturbance, Disturbance::Pareto | Disturbance::Levels(_, 0.1, _))
-            || matches!(disturbance, Disturbance::Spikes(share) if share < 0.1);
         let is_of_sessions = self.compared == Compared::Sessions;
         is_of_sessions
             && self.promises(disturbance)
             && !repeats
-            && (!is_rare || self.rounds >= ROUNDS_FOR_RARE)
+            && (!disturbance.is_rare() || self.rounds >= ROUNDS_FOR_RARE)
     }
 
     /// Plays it once; the first row gains this much, as a logarithm.
