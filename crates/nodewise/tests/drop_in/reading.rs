@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
 
 use nodewise_machine::{CpuSet, NodeId, NodeSet};
 
@@ -58,12 +59,17 @@ impl Nodes {
                 }
             }
         } else {
+            let mut empty = None;
             for word in rewritten.words.iter_mut().filter(|word| !word.starts_with('-')) {
-                if let Some((name, _, text)) = self.argument('m', word) {
-                    is_empty |= text.is_empty();
-                    (rule, *word) = (Some(name), text);
+                match self.argument('m', word) {
+                    // Beside other words it stays, and the originals say what becomes of it.
+                    Some((name, _, text)) if text.is_empty() => empty = Some(name),
+                    Some((name, _, text)) => (rule, *word) = (Some(name), text),
+                    None => (),
                 }
             }
+            is_empty = rule.is_none() && empty.is_some();
+            rule = rule.or(empty);
         }
         Some(Reading { rule: rule?, line: (!is_empty).then_some(rewritten) })
     }
@@ -91,10 +97,21 @@ impl Nodes {
     }
 
     /// On a machine with one node each device is there; a device of another is on the node that the kernel says. A
-    /// file on no disk has no device.
+    /// file on no disk has no device, and a device that does not exist stays for the originals to refuse.
     fn device(&self, text: &str) -> Option<String> {
         let at = DEVICES.iter().filter_map(|kind| text.find(kind)).min()?;
-        if text.get(at..)?.strip_prefix("file:").is_some_and(|path| !is_on_a_disk(path)) {
+        let (kind, name) = text.get(at..)?.split_once(':')?;
+        let class = |class: &str| {
+            let path = Path::new("/sys/class").join(class).join(name.trim_start());
+            fs::exists(path).unwrap_or(false)
+        };
+        let is_there = match kind {
+            "file" => is_on_a_disk(name),
+            "netdev" => class("net"),
+            "block" => class("block"),
+            _ => true,
+        };
+        if !is_there {
             return None;
         }
         let only = self.there.first().filter(|_| self.there.len() == 1)?;

@@ -58,6 +58,12 @@ pub const KNOWN: &[&str] = &[
     // Two devices; the second has no node.
     "numactl -p pci:0:0.0 -w file:/proc/self/status probe",
     "numactl -p pci:0:0.0 -i file:/proc/self/status probe",
+    // A device beside one that does not exist, and a tab in the name of such a one.
+    "numactl -i netdev:eth0 -c netdev:eth0.5 -b probe",
+    "numactl -b -i netdev:\tth0.5 --cpunodebin=same probe",
+    "migratepages {PID} !0 ip:10.0.0.1",
+    // Numbers that the original makes the same process.
+    "numastat 99999999999999999999 -v 4294967295",
     // Pages that a failing --verify brings in.
     "numactl -L 64k -f F -w 0 --verify -d",
 ];
