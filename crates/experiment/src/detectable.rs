@@ -34,6 +34,9 @@ const MANY: usize = 40;
 /// With how many others each repetition is compared.
 const OTHERS: usize = 8;
 
+/// How many times narrower than the width of the rules the one seen beside it may be.
+const FARTHEST_APART: f64 = 10.0;
+
 /// The level of the intervals that are shown.
 const INTERVAL: f64 = 0.05;
 
@@ -102,7 +105,11 @@ pub(crate) fn of_samples(before: Sample<'_>, after: Sample<'_>, rules: &Rules, s
     let mut random = Random::new(seed);
     let mut draw = |count: usize| -> Vec<_> { (0..count).map(|_| pool[random.index(pool.len())]).collect() };
     let drawn: Vec<Look> = (0..REPETITIONS).map(|_| look(&draw(sizes.0), &draw(sizes.1))).collect();
-    smallest(&seen, &drawn, rules)
+    let farthest = pool
+        .iter()
+        .map(|round| round.0)
+        .fold([f64::INFINITY, f64::NEG_INFINITY], |ends, value| [ends[0].min(value), ends[1].max(value)]);
+    smallest(&seen, &drawn, rules, farthest[1] - farthest[0])
 }
 
 /// The smallest change of runs in blocks that are compared by aligned ranks; `None` where there are too few.
@@ -129,22 +136,39 @@ pub(crate) fn of_blocks(blocks: &[Aligned], rules: &Rules, resamples: u32, seed:
     let each = if blocks.len() > MANY { 2 * RESAMPLES_EACH } else { RESAMPLES_EACH };
     let repetitions = (resamples / each).max(FEWEST);
     let drawn: Vec<Look> = (0..repetitions).filter_map(|_| look(&draw())).collect();
-    smallest(&seen, &drawn, &Rules { interval: None, ..*rules })
+    smallest(&seen, &drawn, &Rules { interval: None, ..*rules }, farthest(&centred))
 }
 
-fn smallest(seen: &Look, drawn: &[Look], rules: &Rules) -> Option<f64> {
-    let per_spread = if seen.spread > 0.0 { rules.noise / seen.spread } else { 0.0 };
+/// Twice the largest difference within a block.
+fn farthest(blocks: &[Aligned]) -> f64 {
+    let differences = blocks.iter().flat_map(|block| {
+        let others = block.others.iter();
+        let run = others.clone().map(|other| (block.run - other).abs());
+        run.chain(others.zip(block.others.iter().skip(1)).map(|(one, other)| (one - other).abs()))
+    });
+    2.0 * differences.fold(0.0, f64::max)
+}
+
+/// A width of a repetition, in terms of the one that the rules have and the one seen beside it.
+///
+/// Both are half widths of intervals of the same values. Where values repeat, one of the two can be zero, or as small
+/// as the last digits of its sums: then the width of the rules stands in every repetition.
+fn width(drawn: f64, seen: f64, of_rules: f64) -> f64 {
+    if seen * FARTHEST_APART > of_rules { drawn * (of_rules / seen) } else { of_rules }
+}
+
+/// The smallest change, which is at most `farthest`.
+fn smallest(seen: &Look, drawn: &[Look], rules: &Rules, farthest: f64) -> Option<f64> {
     let seen_width = (seen.interval[1] - seen.interval[0]) / 2.0;
-    let per_width = match rules.interval {
-        Some(interval) if seen_width > 0.0 => interval.half_width() / seen_width,
-        _ => 0.0,
-    };
     // How far from zero an estimate must lie, below and above.
     let bars = |look: &Look| -> [f64; 2] {
-        let floor = rules.least.max(look.spread * per_spread);
+        let floor = rules.least.max(width(look.spread, seen.spread, rules.noise));
         [0, 1].map(|side| {
             let test = (look.test[side] - look.estimate).abs();
-            test.max((look.interval[side] - look.estimate).abs() * per_width).max(floor)
+            let interval = rules.interval.map_or(0.0, |interval| {
+                width((look.interval[side] - look.estimate).abs(), seen_width, interval.half_width())
+            });
+            test.max(interval).max(floor)
         })
     };
     let unit = |look: &Look| bars(look).iter().sum::<f64>() / 2.0;
@@ -158,7 +182,10 @@ fn smallest(seen: &Look, drawn: &[Look], rules: &Rules) -> Option<f64> {
     }
     ratios.retain(|ratio| ratio.is_finite());
     ratios.sort_unstable_by(f64::total_cmp);
-    (!ratios.is_empty()).then(|| quantile_of_sorted(&ratios, POWER) * unit(seen))
+    let stated = (!ratios.is_empty()).then(|| quantile_of_sorted(&ratios, POWER) * unit(seen))?;
+    // Farther than that no estimate needs to be: every run is then beyond all that it is compared with.
+    let stated = stated.min(farthest + rules.least.max(rules.noise));
+    stated.is_finite().then_some(stated)
 }
 
 /// Half the width of the interval of the differences of two equal runs, or the widest of them.
@@ -181,4 +208,65 @@ fn spread(same: impl Iterator<Item = f64>, is_widest: bool) -> f64 {
     let below = all / 2.0 - 1.96 * (count * (count + 1.0) * (2.0 * count + 1.0) / 24.0).sqrt();
     let below = (below.max(0.0) as usize).min((means.len() - 1) / 2);
     (means[means.len() - 1 - below] - means[below]) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_stats::Bootstrap;
+
+    /// Rules as a study has them for the differences of two equal runs.
+    fn rules(same: &[f64]) -> Rules {
+        let bootstrap = Bootstrap { resamples: 1000, confidence: 0.95, seed: 1 };
+        let noise = bootstrap.hodges_lehmann(same).map_or(0.0, |interval| interval.half_width());
+        Rules { level: 0.05 / 3.0, least: 0.01f64.ln_1p(), noise, is_widest: false, interval: None }
+    }
+
+    /// The changes stated in 100 studies of equal runs whose logarithms these values have.
+    fn stated(rounds: usize, draw: impl Fn(&mut Random) -> f64) -> Vec<f64> {
+        let mut random = Random::new(7);
+        let studies = (0..100).filter_map(|seed| {
+            let mut run = || draw(&mut random);
+            let blocks: Vec<Aligned> =
+                (0..rounds).map(|_| Aligned { run: run(), others: vec![run(), run()] }).collect();
+            let same: Vec<f64> = blocks.iter().map(|block| block.others[1] - block.others[0]).collect();
+            of_blocks(&blocks, &rules(&same), 400, seed)
+        });
+        studies.collect()
+    }
+
+    // A spread of repeated values is zero but for the last digits, and the noise divided by it is anything.
+    #[test]
+    fn no_change_beyond_what_runs_differ_by_is_stated_where_values_repeat() {
+        let ties = stated(20, |random| match random.index(10) {
+            0 => 10.5f64.ln(),
+            1 => 9.5f64.ln(),
+            _ => 10.0f64.ln(),
+        });
+        assert!(ties.len() > 90, "{}", ties.len());
+        assert!(ties.iter().all(|change| (0.009..0.25).contains(change)), "{ties:?}");
+        // One run in ten takes three times as long: few rounds see none of these, or several.
+        let rare = stated(7, |random| if random.index(10) == 0 { 30f64.ln() } else { 10f64.ln() });
+        assert!(rare.len() > 90, "{}", rare.len());
+        assert!(rare.iter().all(|change| (0.009..3.0).contains(change)), "{rare:?}");
+    }
+
+    #[test]
+    fn samples_of_repeated_values_state_no_change_beyond_what_runs_differ_by() {
+        let mut random = Random::new(3);
+        for seed in 0..200 {
+            let mut draw = || -> Vec<f64> {
+                let value = |random: &mut Random| if random.index(10) == 9 { 30f64.ln() } else { 10f64.ln() };
+                (0..5).map(|_| value(&mut random)).collect()
+            };
+            let (before, after, same) = (draw(), draw(), [draw(), draw()]);
+            let same: Vec<f64> = same[0].iter().zip(&same[1]).map(|(one, other)| one - other).collect();
+            let bootstrap = Bootstrap { resamples: 500, confidence: 0.95, seed };
+            let rules = Rules { interval: bootstrap.hodges_lehmann(&same), ..rules(&same) };
+            let sample = |values| Sample { values, same: &same };
+            let change = of_samples(sample(&before), sample(&after), &rules, seed);
+            // All values are three times apart, and so is the noise at most.
+            assert!(change.is_none_or(|change| (0.009..2.2).contains(&change)), "{change:?}");
+        }
+    }
 }
