@@ -54,6 +54,10 @@ pub enum Fact {
     Tiers,
     /// Latency and bandwidth of nodes, by the firmware's tables.
     Access,
+    /// The machine itself, with all of its files.
+    RunningSystem,
+    /// Whether the machine is a virtual one.
+    Hypervisor,
 }
 
 /// Why a rule could not speak.
@@ -91,6 +95,8 @@ impl Fact {
             Self::Slots => "memory slots",
             Self::Tiers => "memory tiers",
             Self::Access => "latency and bandwidth of nodes",
+            Self::RunningSystem => "the running system",
+            Self::Hypervisor => "whether the machine is a virtual one",
         }
     }
 
@@ -124,6 +130,8 @@ impl Fact {
             Self::Slots => !machine.memory_slots.slots.is_empty(),
             Self::Tiers => !machine.tiers.is_empty(),
             Self::Access => !machine.accesses.is_empty(),
+            Self::RunningSystem => machine.origin == Origin::Live,
+            Self::Hypervisor => situation.virtual_machine.is_some(),
         }
     }
 
@@ -182,6 +190,8 @@ impl Fact {
                 }
                 None => lack("this source does not hold them", None),
             },
+            (Self::RunningSystem, _) => lack("a saved machine can lack the files in question", None),
+            (Self::Hypervisor, _) => lack("only the running system says it, on x86", None),
             _ => lack("not available from this kernel or source", None),
         })
     }

@@ -14,6 +14,7 @@ mod counters_off;
 mod cpus_without_mems;
 mod demotion_breaks_binding;
 mod device_node_unknown;
+mod devices_lopsided;
 mod dimms_uneven;
 mod distances_flat;
 mod fake_nodes_bound;
@@ -22,6 +23,7 @@ mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
 mod guest_distances_flat;
+mod guest_one_node_of_many;
 mod half_tiering;
 mod hugepages_cut;
 mod hugepages_idle;
@@ -32,7 +34,9 @@ mod inherited_policy;
 mod interleaved_but_small;
 mod irq_remote;
 mod kernel_memory_lopsided;
+mod kernel_without_numa;
 mod kswapd_one_node;
+mod memory_on_one_node;
 mod memory_stranded;
 mod mems_without_cpus;
 mod mongod_start;
@@ -107,9 +111,13 @@ pub static ALL: &[&Rule] = &[
     &mems_without_cpus::RULE,
     &irq_remote::RULE,
     &device_node_unknown::RULE,
+    &devices_lopsided::RULE,
     &nodes_hidden::RULE,
+    &guest_one_node_of_many::RULE,
     &numa_off::RULE,
+    &kernel_without_numa::RULE,
     &node_without_memory::RULE,
+    &memory_on_one_node::RULE,
     &dimms_uneven::RULE,
     &distances_flat::RULE,
     &guest_distances_flat::RULE,

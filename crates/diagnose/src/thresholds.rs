@@ -295,6 +295,8 @@ catalogue! {
         "part of the device's interrupts on other nodes", OWN;
     IRQ_RATE = ["irq-remote"] "interrupts_per_s", PerSecond("interrupts"), 1000.0, 0.0..=1e12,
         "interrupts of the device in a second", OWN;
+    LOPSIDED_DEVICES = ["devices-lopsided"] "devices_count", Count("devices"), 4.0, 0.0..=1_048_576.0,
+        "fast devices from which a machine is judged", OWN;
 
     RANKS_CPUS = ["ranks-on-one-core"] "cpus_count", Count("CPUs"), 2.0, 0.0..=8192.0,
         "CPUs that a rank may use at most", OWN;

@@ -90,6 +90,8 @@ pub mod shown {
     pub const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
     pub const DEVICE_NODE: &str = "/sys/bus/pci/devices/*/numa_node";
     pub const PACKAGES: &str = "/sys/devices/system/cpu/cpuN/topology/physical_package_id";
+    pub const CACHES: &str = "/sys/devices/system/cpu/cpuN/cache";
+    pub const SCAN_SIZE: &str = "/sys/kernel/debug/sched/numa_balancing/scan_size_mb";
     pub const SLOTS: &str = "/sys/firmware/dmi/tables/DMI";
     pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
     pub const MOVE_PAGES: &str = "move_pages(2)";

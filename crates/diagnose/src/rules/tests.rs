@@ -7,6 +7,7 @@ use super::*;
 
 mod balancing;
 mod counts;
+mod hardware;
 mod machine;
 mod pools;
 mod processes;

@@ -27,6 +27,7 @@ pub(crate) struct Fixture {
     pub(crate) machine: Machine,
     pub(crate) before: Sample,
     pub(crate) now: Sample,
+    pub(crate) virtual_machine: Option<bool>,
 }
 
 /// A process of a fixture.
@@ -81,7 +82,7 @@ impl Fixture {
             ..Sample::default()
         };
         let now = Sample { moment: example::moment(1_000 + WINDOW), ..before.clone() };
-        let mut fixture = Self { machine, before, now };
+        let mut fixture = Self { machine, before, now, virtual_machine: None };
         for node in fixture.machine.nodes.keys().copied().collect::<Vec<_>>() {
             fixture.reclaimer(node.number(), Duration::ZERO);
         }
@@ -190,9 +191,17 @@ impl Fixture {
         self.now.mappings.push(MappingsSample { identity, seen: self.now.moment, mappings: read });
     }
 
+    /// The situation between its two samples.
+    pub(crate) fn situation(&self) -> Situation<'_> {
+        let mut situation =
+            Situation::new(&self.machine, Some(&self.before), &self.now).expect("two samples");
+        situation.virtual_machine = self.virtual_machine;
+        situation
+    }
+
     /// The findings of a rule.
     pub(crate) fn findings(&self, rule: &Rule) -> Vec<RuleFinding> {
-        let situation = Situation::new(&self.machine, Some(&self.before), &self.now).expect("two samples");
+        let situation = self.situation();
         assert_eq!(rule.lacks(&situation), [], "{} is not examined", rule.id);
         (rule.check)(&situation)
     }

@@ -200,8 +200,28 @@ impl ProcessState<'_> {
 
     /// Nodes where it certainly runs.
     pub fn runs_on(&self) -> NodeSet {
+        self.runs_with(self.marks.runs)
+    }
+
+    /// Nodes with at least this part of its CPU time, for certain.
+    pub fn runs_with(&self, least: f64) -> NodeSet {
         let cpu = self.cpu().into_iter().flat_map(|cpu| cpu.certain.keys().copied());
-        cpu.filter(|node| self.least_on(*node).is_some_and(|share| share >= self.marks.runs)).collect()
+        cpu.filter(|node| self.least_on(*node).is_some_and(|share| share >= least)).collect()
+    }
+
+    /// Memory that is on other nodes at the end of the window than at its beginning; `None` where its pages were not
+    /// looked at twice.
+    pub fn shifted(&self) -> Option<Bytes> {
+        let (then, now) = (self.before?.pages.as_ref()?, self.process.pages.as_ref()?);
+        if now.seen.since_boot <= then.seen.since_boot {
+            return None;
+        }
+        let ((then, _), (now, _)) = (own_memory(Some(then), None)?, own_memory(Some(now), None)?);
+        let of =
+            |memory: &BTreeMap<NodeId, Bytes>, node| memory.get(&node).copied().unwrap_or_default().get();
+        let nodes: NodeSet = then.keys().chain(now.keys()).copied().collect();
+        let changes = nodes.iter().map(|node| of(&now, node).abs_diff(of(&then, node)));
+        Some(Bytes::new(changes.fold(0, u64::saturating_add) / 2))
     }
 
     /// The part of some memory that is on nodes with CPUs where it does not run, and those nodes.

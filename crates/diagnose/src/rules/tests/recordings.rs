@@ -198,7 +198,7 @@ fn the_recordings_of_the_page_are_what_is_made_here() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/recordings");
     let overwrite = std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite");
     for Scene { name, fixture, rules } in scenes() {
-        let Fixture { machine, before, now } = &fixture;
+        let Fixture { machine, before, now, .. } = &fixture;
         let situation = Situation::new(machine, Some(before), now).unwrap();
         let found = Diagnosis::new(&situation, &[]).findings;
         let found: Vec<_> = found.iter().map(|finding| finding.rule).collect();

@@ -7,23 +7,23 @@ use nodewise_source::process::Pid;
 use nodewise_source::sample::{InterruptSample, PoolSample};
 
 use super::*;
+use crate::Diagnosis;
 use crate::finding::Value;
 use crate::situation::fixture::Mapped;
 use crate::thresholds::{self, ALL as THRESHOLDS, REPLACED, RuleThreshold, Thresholds};
-use crate::{Diagnosis, Situation};
 
 use Outcome::{Fires, Judges, Silent};
 
 /// The effect of a threshold's new value.
 #[derive(Clone, Copy, PartialEq)]
-enum Outcome {
+pub(super) enum Outcome {
     Silent,
     Fires,
     /// Another severity.
     Judges,
 }
 
-struct Case {
+pub(super) struct Case {
     of: &'static RuleThreshold,
     rule: &'static Rule,
     fixture: Fixture,
@@ -31,7 +31,7 @@ struct Case {
     outcome: Outcome,
 }
 
-fn case(
+pub(super) fn case(
     of: &'static RuleThreshold,
     rule: &'static Rule,
     to: f64,
@@ -521,13 +521,13 @@ fn of_counters() -> Vec<Case> {
 
 fn cases() -> Vec<Case> {
     let all = of_processes().into_iter().chain(of_nodes()).chain(of_pools_and_settings());
-    all.chain(of_programs()).chain(of_counters()).collect()
+    let all = all.chain(of_programs()).chain(of_counters());
+    all.chain(hardware::cases()).collect()
 }
 
 /// The findings of a case's rule with these thresholds.
 fn found(case: &Case, thresholds: Thresholds) -> Vec<RuleFinding> {
-    let Fixture { machine, before, now } = &case.fixture;
-    let situation = Situation::new(machine, Some(before), now).unwrap().with_thresholds(thresholds);
+    let situation = case.fixture.situation().with_thresholds(thresholds);
     let diagnosis = Diagnosis::new(&situation, &[case.rule.id.to_owned()]);
     assert_eq!(diagnosis.examined.len(), 1, "{} is not examined", case.rule.id);
     diagnosis.findings
