@@ -7,11 +7,14 @@ mod balancing_cannot;
 mod balancing_costly;
 mod balancing_off;
 mod balancing_on_but_placed;
+mod balancing_ping_pong;
 mod bind_too_small;
 mod bound_away;
 mod cache_fills_node;
 mod counters_off;
+mod cpu_inference_one_node;
 mod cpus_without_mems;
+mod cpuset_eats_policy;
 mod demotion_breaks_binding;
 mod device_node_unknown;
 mod devices_lopsided;
@@ -51,6 +54,7 @@ mod promotion_unlimited;
 mod ranks_on_one_core;
 mod reserve_too_large;
 mod reserve_too_small;
+mod scan_too_slow;
 mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
@@ -77,6 +81,7 @@ pub static ALL: &[&Rule] = &[
     &interleaved_but_small::RULE,
     &inherited_policy::RULE,
     &file_cache_far::RULE,
+    &cpu_inference_one_node::RULE,
     &vm_memory_stranded::RULE,
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
@@ -97,7 +102,9 @@ pub static ALL: &[&Rule] = &[
     &thp_stalling::RULE,
     &balancing_off::RULE,
     &balancing_costly::RULE,
+    &balancing_ping_pong::RULE,
     &balancing_cannot::RULE,
+    &scan_too_slow::RULE,
     &balancing_on_but_placed::RULE,
     &two_placers::RULE,
     &counters_off::RULE,
@@ -109,6 +116,7 @@ pub static ALL: &[&Rule] = &[
     &promotion_unlimited::RULE,
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
+    &cpuset_eats_policy::RULE,
     &irq_remote::RULE,
     &device_node_unknown::RULE,
     &devices_lopsided::RULE,

@@ -191,6 +191,12 @@ catalogue! {
         "part of the child's memory on nodes where it does not run", NUMAD;
     FILE_AWAY = ["file-cache-far"] "away_share", Share, 0.5, 0.0..=1.0,
         "part of the file on nodes where the process does not run", OWN;
+    WEIGHTS_SIZE = ["cpu-inference-one-node"] "weights_mib", Mib, 8192.0, 0.0..=1_048_576.0,
+        "weights in memory from which they count", OWN;
+    WEIGHTS_ON_ONE = ["cpu-inference-one-node"] "on_one_share", Share, 0.8, 0.0..=1.0,
+        "part of the weights on one node", OWN;
+    WEIGHTS_CPU = ["cpu-inference-one-node"] "node_cpu_share", Share, 0.1, 0.0..=1.0,
+        "part of the CPU time from which a node counts", OWN;
     VM_STRANDED = ["vm-memory-stranded"] "stranded_share", Share, 0.1, 0.0..=1.0,
         "part of the machine's memory on nodes where its CPUs do not run", NUMAD;
 
@@ -273,6 +279,14 @@ catalogue! {
         "time of a hint fault", FAULT_GUESS;
     BALANCING_MOVE = ["balancing-costly"] "move_us", Microseconds, 3.0, 0.0..=1_000_000.0,
         "time of a page that moves", FAULT_GUESS;
+    PING_PONG_MOVED = ["balancing-ping-pong"] "moved_share", Share, 0.01, 0.0..=1e9,
+        "memory that moves in a minute, as a part of the process's memory", OWN;
+    PING_PONG_NET = ["balancing-ping-pong"] "settled_share", Share, 0.1, 0.0..=1.0,
+        "part of the moved memory that is on other nodes afterwards, at most", OWN;
+    SCAN_PASS = ["scan-too-slow"] "pass_s", Seconds, 300.0, 0.0..=31_536_000.0,
+        "time of one pass over the process's memory", OWN;
+    SCAN_STRANDED = ["scan-too-slow"] "stranded_share", Share, 0.1, 0.0..=1.0,
+        "part of the process's own memory on nodes where it does not run", NUMAD;
     BALANCING_CANNOT_STRANDED = ["balancing-cannot"] "stranded_share", Share, 0.1, 0.0..=1.0,
         "part of the process's own memory on nodes where it does not run", NUMAD;
     PLACED_SHARE = ["balancing-on-but-placed"] "placed_share", Share, 0.9, 0.0..=1.0,

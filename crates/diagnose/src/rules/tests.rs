@@ -13,6 +13,7 @@ mod pools;
 mod processes;
 mod programs;
 mod recordings;
+mod running;
 mod thresholds;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};
