@@ -3,6 +3,7 @@
 //! To add one: a file in `rules/` with a `pub static RULE`, a line in [`ALL`], and tests that show it firing, silent
 //! on a healthy machine, silent in its trap, and not examined.
 
+mod affinity_intersects_to_one;
 mod balancing_cannot;
 mod balancing_costly;
 mod balancing_off;
@@ -39,6 +40,7 @@ mod irq_remote;
 mod kernel_memory_lopsided;
 mod kernel_without_numa;
 mod kswapd_one_node;
+mod libvirt_strict;
 mod memory_on_one_node;
 mod memory_stranded;
 mod mems_without_cpus;
@@ -55,14 +57,17 @@ mod ranks_on_one_core;
 mod reserve_too_large;
 mod reserve_too_small;
 mod scan_too_slow;
+mod server_on_half;
 mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
 mod thp_stalling;
+mod thread_wanders;
 mod tiers_flat;
 pub(crate) mod two_placers;
 mod vm_memory_stranded;
+mod vm_spans;
 mod weights_not_set;
 mod words;
 mod zone_reclaim_on;
@@ -80,13 +85,16 @@ pub static ALL: &[&Rule] = &[
     &shared_segment_on_one::RULE,
     &interleaved_but_small::RULE,
     &inherited_policy::RULE,
+    &thread_wanders::RULE,
     &file_cache_far::RULE,
     &cpu_inference_one_node::RULE,
     &vm_memory_stranded::RULE,
+    &vm_spans::RULE,
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
     &oom_while_free::RULE,
     &bind_too_small::RULE,
+    &libvirt_strict::RULE,
     &cache_fills_node::RULE,
     &zone_reclaim_on::RULE,
     &zone_reclaim_void::RULE,
@@ -120,6 +128,7 @@ pub static ALL: &[&Rule] = &[
     &irq_remote::RULE,
     &device_node_unknown::RULE,
     &devices_lopsided::RULE,
+    &affinity_intersects_to_one::RULE,
     &nodes_hidden::RULE,
     &guest_one_node_of_many::RULE,
     &numa_off::RULE,
@@ -134,6 +143,7 @@ pub static ALL: &[&Rule] = &[
     &fake_not_honoured::RULE,
     &setting_does_not_exist::RULE,
     &ranks_on_one_core::RULE,
+    &server_on_half::RULE,
     &mongod_start::RULE,
     &mysqld_interleave::RULE,
 ];

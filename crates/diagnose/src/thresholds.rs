@@ -197,8 +197,22 @@ catalogue! {
         "part of the weights on one node", OWN;
     WEIGHTS_CPU = ["cpu-inference-one-node"] "node_cpu_share", Share, 0.1, 0.0..=1.0,
         "part of the CPU time from which a node counts", OWN;
+    WANDER_RATE = ["thread-wanders"] "changes_per_s", PerSecond("changes of CPU"), 1.0, 0.0..=1e9,
+        "changes of CPU in a second from which a thread wanders", OWN;
+    WANDER_CPU = ["thread-wanders"] "thread_cpu_share", Share, 0.1, 0.0..=1.0,
+        "CPU time, as a part of one CPU, from which a thread is busy", OWN;
+    WANDER_THREADS = ["thread-wanders"] "threads_share", Share, 0.5, 0.0..=1.0,
+        "part of the busy threads that wander", OWN;
+    WANDER_MEMORY = ["thread-wanders"] "on_one_share", Share, 0.8, 0.0..=1.0,
+        "part of the process's memory on one node", OWN;
+    WANDER_FAULTS = ["thread-wanders"] "faults_share", Share, 0.6, 0.0..=1.0,
+        "part of a thread's hint faults on one node from which its home is known", OWN;
     VM_STRANDED = ["vm-memory-stranded"] "stranded_share", Share, 0.1, 0.0..=1.0,
         "part of the machine's memory on nodes where its CPUs do not run", NUMAD;
+    VM_SPANS = ["vm-spans"] "node_share", Share, 0.1, 0.0..=1.0,
+        "part of the machine's CPU time, and of its memory, from which a node counts", OWN;
+    VM_FITS = ["vm-spans"] "fits_share", Share, 0.8, 0.0..=1.0,
+        "part of a node's memory and CPUs that the machine takes at most, so that it fits", OWN;
 
     WATERMARK_ELSEWHERE = ["node-at-watermark"] "elsewhere_share", Share, 0.1, 0.0..=1.0,
         "part of the machine's memory that is available on other nodes", OWN;
@@ -224,6 +238,8 @@ catalogue! {
         "growth in the window, as a part of the process's memory", OWN;
     BIND_YOUNGEST = ["bind-too-small"] "age_s", Seconds, STARTS.as_secs() as f64, 0.0..=31_536_000.0,
         "age from which growth is judged", OWN;
+    STRICT_ROOM = ["libvirt-strict"] "room_share", Share, 0.05, 0.0..=1.0,
+        "part of each bound node that is available at most", OWN;
     OOM_ON_SHORT = ["oom-while-free"] "on_short_share", Share, 0.9, 0.0..=1.0,
         "part of the lost process's memory on nodes that were short", OWN;
     OOM_SHORT = ["oom-while-free"] "short_share", Share, 0.1, 0.0..=1.0,
@@ -311,7 +327,15 @@ catalogue! {
         "interrupts of the device in a second", OWN;
     LOPSIDED_DEVICES = ["devices-lopsided"] "devices_count", Count("devices"), 4.0, 0.0..=1_048_576.0,
         "fast devices from which a machine is judged", OWN;
+    SELF_BOUND = ["affinity-intersects-to-one"] "cpus_share", Share, 0.25, 0.0..=1.0,
+        "part of the cpuset's CPUs that the process may use", OWN;
+    SELF_BOUND_THREAD = ["affinity-intersects-to-one"] "thread_cpu_share", Share, 0.02, 0.0..=1.0,
+        "CPU time, as a part of one CPU, from which a thread is busy", OWN;
+    SELF_BOUND_FULL = ["affinity-intersects-to-one"] "used_share", Share, 0.8, 0.0..=1.0,
+        "part of its CPUs that the process uses", OWN;
 
+    HALF_BUSY = ["server-on-half"] "used_share", Share, 0.8, 0.0..=1.0,
+        "part of the node's CPUs that the server uses", OWN;
     RANKS_CPUS = ["ranks-on-one-core"] "cpus_count", Count("CPUs"), 2.0, 0.0..=8192.0,
         "CPUs that a rank may use at most", OWN;
     RANKS_THREADS = ["ranks-on-one-core"] "threads_count", Count("threads"), 4.0, 0.0..=1_048_576.0,

@@ -6,6 +6,7 @@ use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
 use super::*;
 
 mod balancing;
+mod bound;
 mod counts;
 mod hardware;
 mod machine;
