@@ -10,6 +10,7 @@ use std::path::Path;
 
 use nodewise_diagnose::finding::{RuleFinding, Severity, Subject};
 use nodewise_diagnose::{Diagnosis, Pid, Situation, Thresholds, diagnosis, thresholds};
+use nodewise_experiment::shell;
 use nodewise_machine::Machine;
 use nodewise_machine::printable::printable;
 use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
@@ -36,6 +37,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     let rules = rules.collect::<Result<Vec<_>, Failure>>()?;
     let ignored = args.ignore.iter().map(|text| Ignored::read(text)).collect::<Result<Vec<_>, _>>()?;
     let thresholds = args.thresholds.as_deref().map(thresholds).transpose()?.unwrap_or_default();
+    let file = args.thresholds.as_deref().map(|path| shell::shown([path.to_string_lossy()]));
     let evidence = Examined::take(args, global)?;
     let mut situation = Situation::new(&evidence.machine, evidence.before.as_ref(), &evidence.now)
         .map_err(Failure::cannot)?
@@ -56,6 +58,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
         ignored: &hidden,
         others,
         all: args.all,
+        thresholds: file.as_deref(),
     };
     if args.brief {
         output::print(&format!("{}\n", printable(&report.brief())))?;
@@ -135,7 +138,8 @@ impl Examined {
         let input = input::load(typed, Detail::Full)?;
         let machine = input.machine.clone();
         let now = Sampler::new(input.into_tree(), SampleOptions::default()).sample(Moment::default());
-        Ok(Self { machine, before: None, now, source: Some(printable(typed).into_owned()), named: None })
+        let source = Some(printable(typed).into_owned());
+        Ok(Self { machine, before: None, now, source, named: None })
     }
 
     fn from_recording(file: &Path, args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {

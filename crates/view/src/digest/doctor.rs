@@ -37,6 +37,8 @@ pub struct DoctorReport<'a> {
     pub others: usize,
     /// Whether the text shows all findings.
     pub all: bool,
+    /// The file of thresholds, as a shell takes its name.
+    pub thresholds: Option<&'a str>,
 }
 
 /// A fact that rules lack, and those rules.
@@ -249,9 +251,10 @@ pub fn rule_of(finding: &RuleFinding) -> Option<&'static Rule> {
     nodewise_diagnose::rules::ALL.iter().copied().find(|rule| rule.id == finding.rule)
 }
 
-/// The command that shows whether a mend worked.
-pub fn check_of(finding: &RuleFinding) -> String {
-    format!("nodewise doctor --rule {}", finding.rule)
+/// The command that shows whether a mend worked, with the same file of thresholds.
+pub fn check_of(finding: &RuleFinding, thresholds: Option<&str>) -> String {
+    let thresholds = thresholds.map(|file| format!(" --thresholds {file}")).unwrap_or_default();
+    format!("nodewise doctor --rule {}{thresholds}", finding.rule)
 }
 
 /// The classes of machines on which a rule can speak; `None`: on every one.

@@ -247,7 +247,11 @@ impl<'a> DoctorJson<'a> {
                 kernel: machine.kernel.as_ref().map(ToString::to_string),
             },
             conclusion: report.conclusion(),
-            findings: diagnosis.findings.iter().map(FindingJson::from_finding).collect(),
+            findings: diagnosis
+                .findings
+                .iter()
+                .map(|finding| FindingJson::from_finding(finding, report.thresholds))
+                .collect(),
             nodes: diagnosis.nodes.iter().map(node).collect(),
             examined: ExaminedJson {
                 rules: diagnosis.examined.iter().map(|rule| rule.id).collect(),
@@ -283,7 +287,7 @@ impl<'a> NotExaminedJson<'a> {
 }
 
 impl<'a> FindingJson<'a> {
-    fn from_finding(finding: &'a RuleFinding) -> Self {
+    fn from_finding(finding: &'a RuleFinding, thresholds: Option<&str>) -> Self {
         Self {
             id: finding.rule,
             severity: finding.severity.word(),
@@ -297,9 +301,13 @@ impl<'a> FindingJson<'a> {
             cause: finding.cause.as_deref(),
             mend: finding.mends.iter().map(MendJson::from_mend).collect(),
             experiment: finding.experiment.as_deref(),
-            check: check_of(finding),
+            check: check_of(finding, thresholds),
             sources: rule_of(finding).map_or(&[], |rule| rule.sources),
-            explains: finding.explains.iter().map(Self::from_finding).collect(),
+            explains: finding
+                .explains
+                .iter()
+                .map(|finding| Self::from_finding(finding, thresholds))
+                .collect(),
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn doctor(report: &DoctorReport<'_>, style: &Style) -> String {
     let conclusion = format!("{}: {}", report.scene(), report.conclusion());
     page.line(2, &Line::new().with(Ink::Strong, conclusion));
     for (number, found) in (1..).zip(report.shown()) {
-        finding(number, found, &mut page);
+        finding(number, found, report.thresholds, &mut page);
     }
     let left = report.diagnosis.findings.len() - report.shown().len();
     if left > 0 {
@@ -41,7 +41,7 @@ pub fn doctor(report: &DoctorReport<'_>, style: &Style) -> String {
     page.finish()
 }
 
-fn finding(number: usize, finding: &RuleFinding, page: &mut Page) {
+fn finding(number: usize, finding: &RuleFinding, thresholds: Option<&str>, page: &mut Page) {
     let ink = if finding.severity >= Severity::Warning { Ink::Notable } else { Ink::Plain };
     page.blank();
     let mut head = Line::from(format!("{number}  "));
@@ -59,15 +59,21 @@ fn finding(number: usize, finding: &RuleFinding, page: &mut Page) {
     for fact in &finding.evidence {
         page.line(7, &evidence(fact, widest));
     }
-    if !finding.replaced.is_empty() {
-        let words: Vec<String> = finding.replaced.iter().map(replaced).collect();
-        labelled("replaced thresholds", &words.join("; "), page);
+    if let Some(words) = replaced_of(finding) {
+        labelled("replaced thresholds", &words, page);
     }
     if let Some(cause) = &finding.cause {
         labelled("cause", cause, page);
     }
     for explained in &finding.explains {
-        let words = format!("{}, {}: {}", explained.rule, subject(&explained.subject), explained.summary);
+        let replaced = replaced_of(explained).map(|words| format!(" (replaced thresholds: {words})"));
+        let words = format!(
+            "{}, {}: {}{}",
+            explained.rule,
+            subject(&explained.subject),
+            explained.summary,
+            replaced.unwrap_or_default()
+        );
         labelled("explains", &words, page);
     }
     for way in &finding.mends {
@@ -76,9 +82,15 @@ fn finding(number: usize, finding: &RuleFinding, page: &mut Page) {
     if let Some(experiment) = &finding.experiment {
         labelled("experiment", experiment, page);
     }
-    page.verbatim(3, &format!("check: {}", check_of(finding)));
+    page.verbatim(3, &format!("check: {}", check_of(finding, thresholds)));
     let sources = rule_of(finding).map(|rule| rule.sources.join("; ")).unwrap_or_default();
     labelled("sources", &sources, page);
+}
+
+/// Thresholds of its rule that a file replaced; `None` without any.
+fn replaced_of(finding: &RuleFinding) -> Option<String> {
+    let words: Vec<String> = finding.replaced.iter().map(replaced).collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn labelled(label: &str, words: &str, page: &mut Page) {

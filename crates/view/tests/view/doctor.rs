@@ -163,6 +163,7 @@ fn forms(diagnosis: &Diagnosis, width: usize, change: impl Fn(&mut DoctorReport<
         ignored: &[],
         others: 0,
         all: false,
+        thresholds: None,
     };
     change(&mut report);
     let text = text::doctor(&report, &Style::plain(width));
@@ -216,6 +217,7 @@ fn json_says_what_the_text_says() {
         ignored: &ignored,
         others: 2,
         all: false,
+        thresholds: None,
     };
     let text = flat(&text::doctor(&report, &Style::plain(100)));
     let json: Json = serde_json::from_str(&json::doctor(&report)).unwrap();
@@ -318,6 +320,19 @@ fn a_replaced_threshold_is_named_at_its_findings_and_at_the_end() {
     assert_eq!(json["findings"][0]["replaced_thresholds"], serde_json::json!([expected]));
     assert_eq!(json["replaced_thresholds"][1], expected);
     assert_eq!(json["replaced_thresholds"][0]["default"], 300.0);
+    // A finding below another one has its own; the file belongs to the command that examines the rule again.
+    let mut explained = stranded();
+    explained.replaced = vec![stranded_share];
+    let mut root = stranded();
+    root.explains = vec![explained];
+    let (text, json) = forms(&diagnosis(vec![root]), 80, |report| report.thresholds = Some("'my t.toml'"));
+    assert!(flat(&text).contains(&format!("(replaced thresholds: {share})")), "{text}");
+    let check = "nodewise doctor --rule memory-stranded --thresholds 'my t.toml'";
+    assert!(text.contains(&format!("check: {check}\n")), "{text}");
+    assert_eq!(
+        (&json["findings"][0]["check"], &json["findings"][0]["explains"][0]["check"]),
+        (&check.into(), &check.into())
+    );
     let (text, json) = forms(&diagnosis(vec![stranded()]), 80, |_| {});
     assert!(!text.to_lowercase().contains("replaced") && !json.to_string().contains("replaced"), "{text}");
 }
@@ -356,6 +371,7 @@ fn silence_of_rules_that_did_not_run_is_not_health() {
         ignored: &ignored,
         others: 0,
         all: false,
+        thresholds: None,
     };
     assert_eq!(report.conclusion(), "nothing else wrong was found (3 of 5 rules examined)");
     let mut whole = diagnosis(Vec::new());
@@ -387,6 +403,7 @@ fn the_brief_form_is_one_line() {
         ignored: &[],
         others: 0,
         all: false,
+        thresholds: None,
     };
     let expected = "nodewise: 1 critical, 1 warning: swap-while-free \"my\\x1b[2Jsqld\\u{202e}\" (2417); \
                     memory-stranded \"java\" (733)";
@@ -418,6 +435,7 @@ fn metrics_have_each_finding_once_and_the_rules_that_were_examined() {
         ignored: &[],
         others: 0,
         all: false,
+        thresholds: None,
     };
     let text = nodewise_view::metrics::doctor(&report);
     let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
