@@ -23,7 +23,9 @@
 //!   which identifiers are taken out, finding files, writing archives
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
 //!   and others' claims on one (`process/claims.rs`); `own.rs` this process: what it may do, and what contains it
-//! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling
+//! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling;
+//!   `program/running.rs` what rules ask beside samples, with its variables, open devices (`program/devices.rs`), version
+//!   (`program/version.rs`), and whether Go built it (`program/elf.rs`)
 //! - `numactl.rs` a saved output of `numactl --hardware` as the files it was made from
 //! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
 //!   them, the kinds of mappings, and which other processes map the same
@@ -39,7 +41,7 @@
 //! - `settings.rs` settings of the running system that nodewise changes, written here only;
 //!   `settings/journal.rs` their old values
 //! - `shared.rs` memory that processes share: segments, and file systems in memory
-//! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
+//! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit; limits of CPU time
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
 //!   `acpi/values.rs`), encoding, acpidump's text (`acpi/dump.rs`), where tables are found (`acpi/files.rs`)

@@ -13,6 +13,7 @@ pub mod cgroup_name;
 pub mod choice;
 pub mod counters;
 pub mod cpu_architecture;
+pub mod cpu_max;
 pub mod cpuinfo;
 pub mod distance;
 pub mod dmidecode;

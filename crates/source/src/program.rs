@@ -1,18 +1,21 @@
 //! The program of a process: what it is, how it was started, and what it uses.
 
+pub mod devices;
+mod elf;
+pub mod running;
+mod version;
+
 use std::collections::BTreeSet;
 
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 
-use crate::parse::{maps, number, set};
+use crate::parse::{maps, set};
 use crate::process::{self, Pid, claims, search};
 use crate::tree::Tree;
 use crate::{file, spare};
 
 /// The most bytes of a command line that are read.
 const MOST_LINE: usize = 1 << 16;
-/// The most open files that are looked at.
-const MOST: usize = 1 << 12;
 
 /// The program of a process. `None`: the kernel does not say, or only to the user of the process. No text is fit for a
 /// terminal.
@@ -55,7 +58,7 @@ pub fn read(tree: &Tree, pid: Pid) -> ProgramFiles {
         locked: status.locked,
         real_time: claims::threads(tree, pid).and_then(|threads| claims::is_realtime(tree, pid, &threads)),
         limit: spare::limit(tree, pid),
-        devices: devices(tree, pid),
+        devices: devices::open(tree, pid).map(|open| open.into_iter().map(|device| device.node).collect()),
     }
 }
 
@@ -89,36 +92,6 @@ fn libraries(tree: &Tree, pid: Pid) -> Option<Vec<String>> {
     there.ok()?.then(|| found.into_iter().collect())
 }
 
-/// Nodes of devices that compute or that read and write memory of programs by themselves.
-fn devices(tree: &Tree, pid: Pid) -> Option<Vec<Option<NodeId>>> {
-    let folder = format!("/proc/{pid}/fd");
-    let files = tree.list(&folder).ok().flatten()?;
-    let opened =
-        files.iter().take(MOST).filter_map(|file| tree.link(&format!("{folder}/{file}")).ok().flatten());
-    let opened: BTreeSet<String> = opened.collect();
-    Some(opened.iter().filter_map(|path| node_of_file(tree, path)).collect())
-}
-
-/// The node of a device's file; `None` where it is the file of no such device.
-fn node_of_file(tree: &Tree, path: &str) -> Option<Option<NodeId>> {
-    let is_numbered = |name: &str, stem: &str| {
-        let number = name.strip_prefix(stem);
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let name = path.rsplit('/').next()?;
-    let class = match path.strip_suffix(name)? {
-        "/dev/infiniband/" if is_numbered(name, "uverbs") => "infiniband_verbs",
-        "/dev/dri/" if is_numbered(name, "renderD") => "drm",
-        "/dev/accel/" if is_numbered(name, "accel") => "accel",
-        // The number in this name is not that of a device in sysfs.
-        "/dev/" if is_numbered(name, "nvidia") => return Some(None),
-        _ => return None,
-    };
-    let node =
-        file::value(tree, &format!("/sys/class/{class}/{name}/device/numa_node"), number::number::<u32>);
-    Some(node.ok().flatten().map(NodeId::new))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,8 +115,6 @@ mod tests {
                 "/proc/7/maps",
                 "7f00-7f01 r-xp 00000000 08:01 5  /usr/lib/libjvm.so\n7f02-7f03 rw-p 00000000 00:00 0 \n7f04-7f05 r--p 00000000 08:01 6  /usr/lib/libc.so.6 (deleted)\n",
             )
-            .file("/sys/class/infiniband_verbs/uverbs0/device/numa_node", "1\n")
-            .file("/sys/class/drm/renderD128/device/numa_node", "-1\n")
     }
 
     #[test]
@@ -163,18 +134,6 @@ mod tests {
         assert_eq!(read(&Tree::memory(Memory::new()), Pid::new(7)), ProgramFiles::default());
         let closed = Memory::new().unreadable("/proc/7/maps", ReadCause::System(13));
         assert_eq!(read(&Tree::memory(closed), Pid::new(7)).libraries, None);
-    }
-
-    #[test]
-    fn devices_have_the_node_that_the_firmware_names() {
-        let tree = Tree::memory(files());
-        let node = |path: &str| node_of_file(&tree, path);
-        assert_eq!(node("/dev/infiniband/uverbs0"), Some(Some(NodeId::new(1))));
-        assert_eq!(node("/dev/dri/renderD128"), Some(None));
-        assert_eq!(node("/dev/nvidia0"), Some(None));
-        for path in ["/dev/nvidiactl", "/dev/null", "/tmp/uverbs0", "socket:[1]", "/dev/dri/card0", ""] {
-            assert_eq!(node(path), None, "{path}");
-        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::facts;
 use crate::file::{self, FileError};
 use crate::parse::mounts::Mount;
 use crate::parse::zoneinfo::ZoneInfo;
-use crate::parse::{cgroup, counters, meminfo, mounts, number, smaps};
+use crate::parse::{cgroup, counters, cpu_max, meminfo, mounts, number, smaps};
 use crate::paths;
 use crate::process::Pid;
 use crate::tree::{ReadError, Tree};
@@ -179,20 +179,59 @@ pub fn limit(tree: &Tree, pid: Pid) -> Option<Option<Bytes>> {
     Some(least(tree, &groups(tree, pid)?, limit).map(Bytes::new))
 }
 
-/// The control groups of a process that may limit its memory: where their hierarchy is mounted, and the path there.
+/// The least CPU time that a process's control groups and those above them allow, in thousandths of a CPU; `None` inside
+/// where they allow all there is, outside where that is not known.
+///
+/// # Source
+/// `cpu.max`, Linux 4.15; with version 1 `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
+pub fn cpu_quota(tree: &Tree, pid: Pid) -> Option<Option<u64>> {
+    let quota = |tree: &Tree, folder: &str| {
+        if let Some(quota) = file::value(tree, &format!("{folder}/cpu.max"), cpu_max::parse).ok().flatten() {
+            return quota;
+        }
+        // Without a quota version 1 writes -1, which is not a number of microseconds.
+        let number =
+            |name: &str| file::value(tree, &format!("{folder}/{name}"), number::number::<u64>).ok().flatten();
+        let period = number("cpu.cfs_period_us").filter(|period| *period > 0)?;
+        Some(cpu_max::thousandths(number("cpu.cfs_quota_us")?, period))
+    };
+    Some(least(tree, &groups_of(tree, pid, "cpu")?, quota))
+}
+
+/// Memory of a process's own control group in transparent huge pages; `None` with version 1, and in the root group.
+///
+/// # Source
+/// `anon_thp` of `memory.stat`, Linux 5.6.
+pub fn anon_huge_of_group(tree: &Tree, pid: Pid) -> Option<Bytes> {
+    groups(tree, pid)?.iter().find_map(|(mount, group)| {
+        let stat = file::parsed(tree, &format!("{mount}/{group}/memory.stat"), counters::parse).ok()??;
+        stat.value.get("anon_thp").map(Bytes::new)
+    })
+}
+
+/// The control groups of a process that may limit its memory.
 fn groups(tree: &Tree, process: impl std::fmt::Display) -> Option<Vec<(String, String)>> {
+    groups_of(tree, process, "memory")
+}
+
+/// The control groups of a process with a controller: where their hierarchy is mounted, and the path there.
+fn groups_of(
+    tree: &Tree,
+    process: impl std::fmt::Display,
+    controller: &str,
+) -> Option<Vec<(String, String)>> {
     let mounts = file::parsed(tree, "/proc/mounts", mounts::parse).ok()??.value;
     let path = format!("/proc/{process}/cgroup");
     let memberships = file::parsed(tree, &path, cgroup::parse).ok()??.value;
     let unified = |mount: &Mount| mount.kind == "cgroup2";
-    let old = |mount: &Mount| mount.kind == "cgroup" && mount.has("memory");
+    let old = |mount: &Mount| mount.kind == "cgroup" && mount.has(controller);
     let mut groups = Vec::new();
     for mount in mounts.iter().filter(|mount| unified(mount) || old(mount)) {
         let is_there = |member: &&cgroup::Membership| {
             if unified(mount) {
                 member.is_unified()
             } else {
-                member.controllers.iter().any(|name| name == "memory")
+                member.controllers.iter().any(|name| name == controller)
             }
         };
         let Some(member) = memberships.iter().find(is_there) else { continue };

@@ -52,6 +52,8 @@ pub struct ProcessStatus {
     pub seccomp: Option<Seccomp>,
     /// Its effective capabilities as bits.
     pub effective_capabilities: Option<u64>,
+    /// Whether the process may have transparent huge pages: `THP_enabled`, Linux 5.0.
+    pub transparent_huge_pages: Option<bool>,
     /// Whether the process can gain no further privilege. Linux 4.10.
     pub no_new_privileges: Option<bool>,
 }
@@ -113,16 +115,19 @@ impl ProcessStatus {
                 let bits = hex_digits(value).filter(|_| value.len() == 16);
                 self.effective_capabilities = Some(bits.ok_or("16 hexadecimal digits")?);
             }
-            "NoNewPrivs" => {
-                self.no_new_privileges = Some(match value {
-                    "0" => false,
-                    "1" => true,
-                    _ => return Err("0 or 1"),
-                });
-            }
+            "NoNewPrivs" => self.no_new_privileges = Some(switch(value)?),
+            "THP_enabled" => self.transparent_huge_pages = Some(switch(value)?),
             _ => (),
         }
         Ok(())
+    }
+}
+
+fn switch(value: &str) -> Result<bool, &'static str> {
+    match value {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("0 or 1"),
     }
 }
 
@@ -173,6 +178,7 @@ HugetlbPages:\t    2048 kB
 Threads:\t1
 CapEff:\t000001fffeffffff
 NoNewPrivs:\t0
+THP_enabled:\t1
 Seccomp:\t2
 Cpus_allowed:\t3
 Cpus_allowed_list:\t0-1
@@ -204,6 +210,7 @@ nonvoluntary_ctxt_switches:\t0
                 mems_allowed: Some(NodeSet::from([0])),
                 seccomp: Some(Seccomp::Filter),
                 effective_capabilities: Some(0x1ff_feff_ffff),
+                transparent_huge_pages: Some(true),
                 no_new_privileges: Some(false),
             }
         );
