@@ -58,6 +58,14 @@ pub enum Fact {
     RunningSystem,
     /// Whether the machine is a virtual one.
     Hypervisor,
+    /// The mode of transparent huge pages.
+    HugePageMode,
+    /// Programs of processes: how they were started, and what limits them.
+    Programs,
+    /// Variables of processes.
+    Variables,
+    /// Files that processes have open.
+    OpenFiles,
 }
 
 /// Why a rule could not speak.
@@ -97,6 +105,10 @@ impl Fact {
             Self::Access => "latency and bandwidth of nodes",
             Self::RunningSystem => "the running system",
             Self::Hypervisor => "whether the machine is a virtual one",
+            Self::HugePageMode => "the mode of transparent huge pages",
+            Self::Programs => "programs of processes",
+            Self::Variables => "variables of processes",
+            Self::OpenFiles => "open files of processes",
         }
     }
 
@@ -110,7 +122,8 @@ impl Fact {
             Self::Events => !now.events.is_empty(),
             Self::Allocations => now.nodes.iter().any(|node| node.allocations.hit.is_some()),
             Self::Pages => !situation.processes.is_empty(),
-            Self::Mappings | Self::Policies => {
+            Self::Programs | Self::Variables | Self::OpenFiles if situation.programs.is_none() => false,
+            Self::Mappings | Self::Policies | Self::Programs | Self::Variables | Self::OpenFiles => {
                 let mut significant = situation.significant().peekable();
                 let is_needed = significant.peek().is_some();
                 let known = significant.any(|process| self.lack_of(process).is_none());
@@ -132,20 +145,36 @@ impl Fact {
             Self::Access => !machine.accesses.is_empty(),
             Self::RunningSystem => machine.origin == Origin::Live,
             Self::Hypervisor => situation.virtual_machine.is_some(),
+            Self::HugePageMode => settings.transparent_hugepage.is_some(),
         }
     }
 
     /// Why it is not known of a process; `None` where it is, and for facts that are not about one process.
     pub fn lack_of(self, process: &ProcessState<'_>) -> Option<Lack> {
-        let reason = match self {
-            Self::Mappings | Self::Policies if process.mappings.is_none() => "its mappings were not read",
-            Self::Policies if process.known_policy().is_none() => {
-                "reading them walks all of its pages, and it has too many small ones"
-            }
-            _ => return None,
+        let lack = |reason: &str, remedy: Option<&str>| {
+            Some(Lack { fact: self.words(), reason: reason.to_owned(), remedy: remedy.map(str::to_owned) })
         };
-        let remedy = process.mappings.map(|_| "nodewise doctor --pid PID reads them".to_owned());
-        Some(Lack { fact: self.words(), reason: reason.to_owned(), remedy })
+        let names_it = Some("nodewise doctor --pid PID reads them");
+        let of_program = process.program.map(|program| match self {
+            Self::Variables => program.variables.is_some(),
+            Self::OpenFiles => program.devices.is_some(),
+            _ => true,
+        });
+        match (self, of_program) {
+            (Self::Mappings | Self::Policies, _) if process.mappings.is_none() => {
+                lack("its mappings were not read", None)
+            }
+            (Self::Policies, _) if process.known_policy().is_none() => {
+                lack("reading them walks all of its pages, and it has too many small ones", names_it)
+            }
+            (Self::Variables | Self::OpenFiles, Some(false)) => {
+                lack("permission denied", Some("run as root"))
+            }
+            (Self::Programs | Self::Variables | Self::OpenFiles, None) => {
+                lack("its program was not read", names_it)
+            }
+            _ => None,
+        }
     }
 
     /// Why it is not known here; `None` where it is.
@@ -174,6 +203,12 @@ impl Fact {
             }
             (Self::Mappings | Self::Policies, _) if !situation.now.mappings.is_empty() => {
                 return situation.significant().find_map(|process| self.lack_of(process));
+            }
+            (Self::Programs | Self::Variables | Self::OpenFiles, _) if situation.programs.is_some() => {
+                return situation.significant().find_map(|process| self.lack_of(process));
+            }
+            (Self::Programs | Self::Variables | Self::OpenFiles, _) => {
+                lack("recordings and saved machines do not hold them", None)
             }
             (Self::Pages | Self::Mappings | Self::Policies, _)
                 if situation.now.processes.iter().any(|process| process.pages.is_some()) =>

@@ -18,6 +18,7 @@ mod cpus_without_mems;
 mod cpuset_eats_policy;
 mod demotion_breaks_binding;
 mod device_node_unknown;
+mod device_user_remote;
 mod devices_lopsided;
 mod dimms_uneven;
 mod distances_flat;
@@ -26,6 +27,7 @@ mod fake_nodes_local;
 mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
+mod gpu_staging_interleaved;
 mod guest_distances_flat;
 mod guest_one_node_of_many;
 mod half_tiering;
@@ -53,6 +55,7 @@ mod numa_off;
 mod oom_while_free;
 mod policy_too_late;
 mod promotion_unlimited;
+mod quota_spans_nodes;
 mod ranks_on_one_core;
 mod reserve_too_large;
 mod reserve_too_small;
@@ -62,6 +65,8 @@ mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
+mod thp_advice_outdated;
+mod thp_and_fork;
 mod thp_stalling;
 mod thread_wanders;
 mod tiers_flat;
@@ -88,6 +93,7 @@ pub static ALL: &[&Rule] = &[
     &thread_wanders::RULE,
     &file_cache_far::RULE,
     &cpu_inference_one_node::RULE,
+    &gpu_staging_interleaved::RULE,
     &vm_memory_stranded::RULE,
     &vm_spans::RULE,
     &node_at_watermark::RULE,
@@ -108,6 +114,8 @@ pub static ALL: &[&Rule] = &[
     &hugepages_wrong_node::RULE,
     &hugetlb_stays::RULE,
     &thp_stalling::RULE,
+    &thp_and_fork::RULE,
+    &thp_advice_outdated::RULE,
     &balancing_off::RULE,
     &balancing_costly::RULE,
     &balancing_ping_pong::RULE,
@@ -125,7 +133,9 @@ pub static ALL: &[&Rule] = &[
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
     &cpuset_eats_policy::RULE,
+    &quota_spans_nodes::RULE,
     &irq_remote::RULE,
+    &device_user_remote::RULE,
     &device_node_unknown::RULE,
     &devices_lopsided::RULE,
     &affinity_intersects_to_one::RULE,

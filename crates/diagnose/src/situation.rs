@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, OddityKind};
-use nodewise_source::sample::{NodeSample, ProcessSample, Sample};
+use nodewise_source::program::running::RunningProgram;
+use nodewise_source::sample::{Identity, NodeSample, ProcessSample, Sample};
 
 use crate::attribution::{Places, ticks};
 use crate::change::{Counts, Delta, DeltaError};
@@ -115,6 +116,8 @@ pub struct Situation<'a> {
     pub processes: Vec<ProcessState<'a>>,
     /// Whether the machine is a virtual one; `None` where that is not known.
     pub virtual_machine: Option<bool>,
+    /// Programs of processes that matter; `None` where they were not read.
+    pub programs: Option<&'a BTreeMap<Identity, RunningProgram>>,
     thresholds: Thresholds,
 }
 
@@ -144,8 +147,19 @@ impl<'a> Situation<'a> {
             nodes,
             processes,
             virtual_machine: None,
+            programs: None,
             thresholds: Thresholds::default(),
         })
+    }
+
+    /// With programs of processes.
+    #[must_use]
+    pub fn with_programs(mut self, programs: &'a BTreeMap<Identity, RunningProgram>) -> Self {
+        for process in &mut self.processes {
+            process.program = programs.get(&process.process.identity);
+        }
+        self.programs = Some(programs);
+        self
     }
 
     /// With other thresholds.

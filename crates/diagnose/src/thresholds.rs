@@ -197,6 +197,8 @@ catalogue! {
         "part of the weights on one node", OWN;
     WEIGHTS_CPU = ["cpu-inference-one-node"] "node_cpu_share", Share, 0.1, 0.0..=1.0,
         "part of the CPU time from which a node counts", OWN;
+    STAGING = ["gpu-staging-interleaved"] "locked_mib", Mib, 64.0, 0.0..=1_048_576.0,
+        "locked or pinned memory from which it counts", OWN;
     WANDER_RATE = ["thread-wanders"] "changes_per_s", PerSecond("changes of CPU"), 1.0, 0.0..=1e9,
         "changes of CPU in a second from which a thread wanders", OWN;
     WANDER_CPU = ["thread-wanders"] "thread_cpu_share", Share, 0.1, 0.0..=1.0,
@@ -325,6 +327,10 @@ catalogue! {
         "part of the device's interrupts on other nodes", OWN;
     IRQ_RATE = ["irq-remote"] "interrupts_per_s", PerSecond("interrupts"), 1000.0, 0.0..=1e12,
         "interrupts of the device in a second", OWN;
+    QUOTA_NODE = ["quota-spans-nodes"] "node_share", Share, 0.1, 0.0..=1.0,
+        "part of the program's CPU time, and of its memory, from which a node counts", OWN;
+    DEVICE_CPU = ["device-user-remote"] "near_share", Share, 0.2, 0.0..=1.0,
+        "part of the CPU time on the device's node, below which the program is remote", OWN;
     LOPSIDED_DEVICES = ["devices-lopsided"] "devices_count", Count("devices"), 4.0, 0.0..=1_048_576.0,
         "fast devices from which a machine is judged", OWN;
     SELF_BOUND = ["affinity-intersects-to-one"] "cpus_share", Share, 0.25, 0.0..=1.0,

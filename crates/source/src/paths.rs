@@ -87,6 +87,7 @@ pub mod shown {
     pub const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
     pub const TIERS: &str = "/sys/devices/virtual/memory_tiering";
     pub const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    pub const THP_ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
     pub const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
     pub const DEVICE_NODE: &str = "/sys/bus/pci/devices/*/numa_node";
     pub const PACKAGES: &str = "/sys/devices/system/cpu/cpuN/topology/physical_package_id";
@@ -96,6 +97,13 @@ pub mod shown {
     pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
     pub const MOVE_PAGES: &str = "move_pages(2)";
     pub const STATUS: &str = "/proc/PID/status";
+    pub const MAPS: &str = "/proc/PID/maps";
+    pub const SMAPS_ROLLUP: &str = "/proc/PID/smaps_rollup";
+    pub const PROCESS_COMMAND: &str = "/proc/PID/cmdline";
+    pub const VARIABLES: &str = "/proc/PID/environ";
+    pub const OPEN_FILES: &str = "/proc/PID/fd";
+    pub const EXECUTABLE: &str = "/proc/PID/exe";
+    pub const CPU_MAX: &str = "/sys/fs/cgroup/*/cpu.max";
     pub const STAT: &str = "/proc/PID/stat";
     pub const TASK_SCHED: &str = "/proc/PID/task/TID/sched";
 

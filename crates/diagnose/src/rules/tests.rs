@@ -15,6 +15,7 @@ mod processes;
 mod programs;
 mod recordings;
 mod running;
+mod started;
 mod thresholds;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};

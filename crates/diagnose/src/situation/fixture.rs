@@ -9,6 +9,7 @@ use nodewise_machine::{Bytes, Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
 use nodewise_source::process::Pid;
+use nodewise_source::program::running::RunningProgram;
 use nodewise_source::sample::{
     Allowed, Identity, MappingsSample, NodeSample, PageMethod, PageSample, PageShare, ProcessSample, Sample,
     TaskSample,
@@ -28,6 +29,8 @@ pub(crate) struct Fixture {
     pub(crate) before: Sample,
     pub(crate) now: Sample,
     pub(crate) virtual_machine: Option<bool>,
+    /// Programs of processes, by what a test knows of them.
+    pub(crate) programs: Option<BTreeMap<Identity, RunningProgram>>,
 }
 
 /// A process of a fixture.
@@ -82,7 +85,7 @@ impl Fixture {
             ..Sample::default()
         };
         let now = Sample { moment: example::moment(1_000 + WINDOW), ..before.clone() };
-        let mut fixture = Self { machine, before, now, virtual_machine: None };
+        let mut fixture = Self { machine, before, now, virtual_machine: None, programs: None };
         for node in fixture.machine.nodes.keys().copied().collect::<Vec<_>>() {
             fixture.reclaimer(node.number(), Duration::ZERO);
         }
@@ -191,12 +194,21 @@ impl Fixture {
         self.now.mappings.push(MappingsSample { identity, seen: self.now.moment, mappings: read });
     }
 
+    /// Sets the program of a process.
+    pub(crate) fn program(&mut self, pid: u32, program: RunningProgram) {
+        let identity = Identity { pid: Pid::new(pid), started_ticks: 5 };
+        self.programs.get_or_insert_default().insert(identity, program);
+    }
+
     /// The situation between its two samples.
     pub(crate) fn situation(&self) -> Situation<'_> {
         let mut situation =
             Situation::new(&self.machine, Some(&self.before), &self.now).expect("two samples");
         situation.virtual_machine = self.virtual_machine;
-        situation
+        match &self.programs {
+            Some(programs) => situation.with_programs(programs),
+            None => situation,
+        }
     }
 
     /// The findings of a rule.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, ProcessMappings};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
+use nodewise_source::program::running::RunningProgram;
 use nodewise_source::sample::{Identity, PageMethod, PageSample, ProcessSample, Sample};
 
 use crate::attribution::{CpuTime, Places, reach};
@@ -53,6 +54,8 @@ pub struct ProcessState<'a> {
     /// How sure that is: threads that were not read count as those of the first one, and may have other CPUs.
     pub reach_confidence: Confidence,
     pub mappings: Option<&'a ProcessMappings>,
+    /// Its program; `None` where it was not read.
+    pub program: Option<&'a RunningProgram>,
     pub(super) marks: WorkMarks,
 }
 
@@ -92,6 +95,7 @@ pub(super) fn states<'a>(
             reach: reach(process, places),
             reach_confidence,
             mappings,
+            program: None,
             marks,
         })
     };

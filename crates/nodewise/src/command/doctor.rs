@@ -3,6 +3,7 @@
 mod catalogue;
 mod ignored;
 pub(in crate::command) mod mappings;
+mod programs;
 pub mod watch;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,12 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     let mut situation = Situation::new(&evidence.machine, evidence.before.as_ref(), &evidence.now)
         .map_err(Failure::cannot)?
         .with_thresholds(thresholds);
+    let mut unread = evidence.now.unread.clone();
+    let read = evidence.source.is_none().then(|| programs::read(&situation, evidence.named.as_ref()));
+    if let Some((programs, unpaid)) = &read {
+        situation = situation.with_programs(programs);
+        unread.extend(unpaid.clone());
+    }
     // Elsewhere than on x86 a machine that names no hypervisor may have one.
     let names_it = evidence.source.is_none() && cfg!(target_arch = "x86_64");
     situation.virtual_machine = names_it.then(|| system::hypervisor(&Tree::live()).is_some());
@@ -54,7 +61,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
         machine: &evidence.machine,
         taken_at: (!wall.is_zero()).then_some(wall),
         source: evidence.source.as_deref(),
-        unread: &evidence.now.unread,
+        unread: &unread,
         ignored: &hidden,
         others,
         all: args.all,

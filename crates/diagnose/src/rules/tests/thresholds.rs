@@ -522,7 +522,11 @@ fn of_counters() -> Vec<Case> {
 fn cases() -> Vec<Case> {
     let all = of_processes().into_iter().chain(of_nodes()).chain(of_pools_and_settings());
     let all = all.chain(of_programs()).chain(of_counters());
-    all.chain(hardware::cases()).chain(running::cases()).chain(bound::cases()).collect()
+    all.chain(hardware::cases())
+        .chain(running::cases())
+        .chain(bound::cases())
+        .chain(started::cases())
+        .collect()
 }
 
 /// The findings of a case's rule with these thresholds.
