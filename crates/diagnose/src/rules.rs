@@ -27,6 +27,7 @@ mod fake_nodes_local;
 mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
+mod go_across_nodes;
 mod gpu_staging_interleaved;
 mod guest_distances_flat;
 mod guest_one_node_of_many;
@@ -39,6 +40,8 @@ mod hugetlb_stays;
 mod inherited_policy;
 mod interleaved_but_small;
 mod irq_remote;
+mod jvm_numa_unused;
+mod jvm_numa_void;
 mod kernel_memory_lopsided;
 mod kernel_without_numa;
 mod kswapd_one_node;
@@ -53,6 +56,8 @@ mod node_without_memory;
 mod nodes_hidden;
 mod numa_off;
 mod oom_while_free;
+mod openmp_unbound;
+mod policy_refused;
 mod policy_too_late;
 mod promotion_unlimited;
 mod quota_spans_nodes;
@@ -133,6 +138,7 @@ pub static ALL: &[&Rule] = &[
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
     &cpuset_eats_policy::RULE,
+    &policy_refused::RULE,
     &quota_spans_nodes::RULE,
     &irq_remote::RULE,
     &device_user_remote::RULE,
@@ -154,6 +160,10 @@ pub static ALL: &[&Rule] = &[
     &setting_does_not_exist::RULE,
     &ranks_on_one_core::RULE,
     &server_on_half::RULE,
+    &openmp_unbound::RULE,
+    &jvm_numa_unused::RULE,
+    &jvm_numa_void::RULE,
+    &go_across_nodes::RULE,
     &mongod_start::RULE,
     &mysqld_interleave::RULE,
 ];

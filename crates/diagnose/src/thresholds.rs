@@ -340,6 +340,14 @@ catalogue! {
     SELF_BOUND_FULL = ["affinity-intersects-to-one"] "used_share", Share, 0.8, 0.0..=1.0,
         "part of its CPUs that the process uses", OWN;
 
+    JVM_HEAP = ["jvm-numa-unused"] "node_share", Share, 0.25, 0.0..=1.0,
+        "its memory, as a part of the smallest node", OWN;
+    JVM_CPU = ["jvm-numa-unused"] "node_cpu_share", Share, 0.1, 0.0..=1.0,
+        "part of the CPU time from which a node counts", OWN;
+    GO_SIZE = ["go-across-nodes"] "node_share", Share, 0.1, 0.0..=1.0,
+        "its memory, as a part of the smallest node", OWN;
+    GO_CPU = ["go-across-nodes"] "node_cpu_share", Share, 0.1, 0.0..=1.0,
+        "part of the CPU time from which a node counts", OWN;
     HALF_BUSY = ["server-on-half"] "used_share", Share, 0.8, 0.0..=1.0,
         "part of the node's CPUs that the server uses", OWN;
     RANKS_CPUS = ["ranks-on-one-core"] "cpus_count", Count("CPUs"), 2.0, 0.0..=8192.0,

@@ -15,6 +15,7 @@ mod processes;
 mod programs;
 mod recordings;
 mod running;
+mod runtimes;
 mod started;
 mod thresholds;
 

@@ -526,6 +526,7 @@ fn cases() -> Vec<Case> {
         .chain(running::cases())
         .chain(bound::cases())
         .chain(started::cases())
+        .chain(runtimes::cases())
         .collect()
 }
 
