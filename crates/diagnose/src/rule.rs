@@ -2,6 +2,7 @@
 
 use nodewise_machine::Origin;
 use nodewise_source::sample::{Remedy, Sample, Unread};
+use nodewise_source::site::SiteFact;
 
 use crate::finding::{RuleFinding, Severity};
 use crate::situation::{Class, ProcessState, Situation};
@@ -66,6 +67,18 @@ pub enum Fact {
     Variables,
     /// Files that processes have open.
     OpenFiles,
+    /// Zones of nodes, with the pages that they manage.
+    Zones,
+    /// Blocks of memory that can be taken offline.
+    Blocks,
+    /// The kubelet's configuration.
+    Kubelet,
+    /// Slurm's configuration.
+    Slurm,
+    /// The active profile of tuned.
+    Profile,
+    /// Hints of a board.
+    Board,
 }
 
 /// Why a rule could not speak.
@@ -109,6 +122,12 @@ impl Fact {
             Self::Programs => "programs of processes",
             Self::Variables => "variables of processes",
             Self::OpenFiles => "open files of processes",
+            Self::Zones => "zones of nodes",
+            Self::Blocks => "blocks of memory",
+            Self::Kubelet => "the kubelet's configuration",
+            Self::Slurm => "Slurm's configuration",
+            Self::Profile => "the active profile of tuned",
+            Self::Board => "hints of the board",
         }
     }
 
@@ -146,7 +165,24 @@ impl Fact {
             Self::RunningSystem => machine.origin == Origin::Live,
             Self::Hypervisor => situation.virtual_machine.is_some(),
             Self::HugePageMode => settings.transparent_hugepage.is_some(),
+            Self::Zones | Self::Blocks | Self::Kubelet | Self::Slurm | Self::Profile | Self::Board => {
+                self.at_site(situation) == Some(Held::Yes)
+            }
         }
+    }
+
+    /// Whether the site has it; `None` where it was not read, and for facts of something else.
+    fn at_site(self, situation: &Situation<'_>) -> Option<Held> {
+        let site = situation.site?;
+        Some(match self {
+            Self::Zones => Held::from_fact(&site.movable_only),
+            Self::Blocks => Held::from_fact(&site.offline),
+            Self::Kubelet => Held::from_fact(&site.kubelet),
+            Self::Slurm => Held::from_fact(&site.task_plugins),
+            Self::Profile => Held::from_fact(&site.tuned),
+            Self::Board => Held::from_fact(&site.board),
+            _ => return None,
+        })
     }
 
     /// Why it is not known of a process; `None` where it is, and for facts that are not about one process.
@@ -225,10 +261,31 @@ impl Fact {
                 }
                 None => lack("this source does not hold them", None),
             },
+            (_, None) if self.at_site(situation) == Some(Held::Denied) => {
+                lack("permission denied", Some("run as root"))
+            }
             (Self::RunningSystem, _) => lack("a saved machine can lack the files in question", None),
             (Self::Hypervisor, _) => lack("only the running system says it, on x86", None),
             _ => lack("not available from this kernel or source", None),
         })
+    }
+}
+
+/// Whether a site has a fact. A program that it does not have is a fact, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Yes,
+    No,
+    Denied,
+}
+
+impl Held {
+    fn from_fact<T>(fact: &SiteFact<T>) -> Self {
+        match fact {
+            SiteFact::Known(_) | SiteFact::Absent => Self::Yes,
+            SiteFact::Unknown => Self::No,
+            SiteFact::Denied => Self::Denied,
+        }
     }
 }
 

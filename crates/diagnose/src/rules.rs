@@ -10,6 +10,7 @@ mod balancing_off;
 mod balancing_on_but_placed;
 mod balancing_ping_pong;
 mod bind_too_small;
+mod board_hints;
 mod bound_away;
 mod cache_fills_node;
 mod counters_off;
@@ -45,13 +46,17 @@ mod jvm_numa_void;
 mod kernel_memory_lopsided;
 mod kernel_without_numa;
 mod kswapd_one_node;
+mod kubelet_cpu_only;
+mod kubelet_too_many_nodes;
 mod libvirt_strict;
+mod memory_offline;
 mod memory_on_one_node;
 mod memory_stranded;
 mod mems_without_cpus;
 mod mongod_start;
 mod mysqld_interleave;
 mod node_at_watermark;
+mod node_movable_only;
 mod node_without_memory;
 mod nodes_hidden;
 mod numa_off;
@@ -59,6 +64,7 @@ mod oom_while_free;
 mod openmp_unbound;
 mod policy_refused;
 mod policy_too_late;
+mod profile_against_workload;
 mod promotion_unlimited;
 mod quota_spans_nodes;
 mod ranks_on_one_core;
@@ -69,6 +75,7 @@ mod server_on_half;
 mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
+mod slurm_no_binding;
 mod swap_while_free;
 mod thp_advice_outdated;
 mod thp_and_fork;
@@ -113,6 +120,8 @@ pub static ALL: &[&Rule] = &[
     &reserve_too_small::RULE,
     &kswapd_one_node::RULE,
     &kernel_memory_lopsided::RULE,
+    &node_movable_only::RULE,
+    &memory_offline::RULE,
     &hugepages_uneven::RULE,
     &hugepages_cut::RULE,
     &hugepages_idle::RULE,
@@ -129,6 +138,7 @@ pub static ALL: &[&Rule] = &[
     &balancing_on_but_placed::RULE,
     &two_placers::RULE,
     &counters_off::RULE,
+    &profile_against_workload::RULE,
     &slow_node_in_interleave::RULE,
     &weights_not_set::RULE,
     &tiers_flat::RULE,
@@ -140,6 +150,9 @@ pub static ALL: &[&Rule] = &[
     &cpuset_eats_policy::RULE,
     &policy_refused::RULE,
     &quota_spans_nodes::RULE,
+    &kubelet_cpu_only::RULE,
+    &kubelet_too_many_nodes::RULE,
+    &slurm_no_binding::RULE,
     &irq_remote::RULE,
     &device_user_remote::RULE,
     &device_node_unknown::RULE,
@@ -157,6 +170,7 @@ pub static ALL: &[&Rule] = &[
     &fake_nodes_local::RULE,
     &fake_nodes_bound::RULE,
     &fake_not_honoured::RULE,
+    &board_hints::RULE,
     &setting_does_not_exist::RULE,
     &ranks_on_one_core::RULE,
     &server_on_half::RULE,

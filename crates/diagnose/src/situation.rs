@@ -9,6 +9,7 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, OddityKind};
 use nodewise_source::program::running::RunningProgram;
 use nodewise_source::sample::{Identity, NodeSample, ProcessSample, Sample};
+use nodewise_source::site::Site;
 
 use crate::attribution::{Places, ticks};
 use crate::change::{Counts, Delta, DeltaError};
@@ -118,6 +119,8 @@ pub struct Situation<'a> {
     pub virtual_machine: Option<bool>,
     /// Programs of processes that matter; `None` where they were not read.
     pub programs: Option<&'a BTreeMap<Identity, RunningProgram>>,
+    /// The site of the machine; `None` where they were not read.
+    pub site: Option<&'a Site>,
     thresholds: Thresholds,
 }
 
@@ -148,6 +151,7 @@ impl<'a> Situation<'a> {
             processes,
             virtual_machine: None,
             programs: None,
+            site: None,
             thresholds: Thresholds::default(),
         })
     }

@@ -329,6 +329,8 @@ catalogue! {
         "interrupts of the device in a second", OWN;
     QUOTA_NODE = ["quota-spans-nodes"] "node_share", Share, 0.1, 0.0..=1.0,
         "part of the program's CPU time, and of its memory, from which a node counts", OWN;
+    POD_STRANDED = ["kubelet-cpu-only"] "stranded_share", Share, 0.1, 0.0..=1.0,
+        "part of the process's own memory on nodes where it does not run", NUMAD;
     DEVICE_CPU = ["device-user-remote"] "near_share", Share, 0.2, 0.0..=1.0,
         "part of the CPU time on the device's node, below which the program is remote", OWN;
     LOPSIDED_DEVICES = ["devices-lopsided"] "devices_count", Count("devices"), 4.0, 0.0..=1_048_576.0,

@@ -104,6 +104,13 @@ pub mod shown {
     pub const OPEN_FILES: &str = "/proc/PID/fd";
     pub const EXECUTABLE: &str = "/proc/PID/exe";
     pub const CPU_MAX: &str = "/sys/fs/cgroup/*/cpu.max";
+    pub const BLOCKS: &str = "/sys/devices/system/memory/memoryN/state";
+    pub const KUBELET: &str = "/var/lib/kubelet/config.yaml";
+    pub const SLURM: &str = "slurm.conf";
+    pub const TUNED: &str = "/etc/tuned/active_profile";
+    pub const BOARD: &str = "/sys/firmware/devicetree/base/model";
+    pub const BOOT_LOG: &str = "/dev/kmsg";
+    pub const SLEEP: &str = "/sys/power/mem_sleep";
     pub const STAT: &str = "/proc/PID/stat";
     pub const TASK_SCHED: &str = "/proc/PID/task/TID/sched";
 

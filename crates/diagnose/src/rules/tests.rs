@@ -16,6 +16,7 @@ mod programs;
 mod recordings;
 mod running;
 mod runtimes;
+mod site;
 mod started;
 mod thresholds;
 

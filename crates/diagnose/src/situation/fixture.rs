@@ -14,6 +14,7 @@ use nodewise_source::sample::{
     Allowed, Identity, MappingsSample, NodeSample, PageMethod, PageSample, PageShare, ProcessSample, Sample,
     TaskSample,
 };
+use nodewise_source::site::Site;
 
 use crate::example;
 use crate::finding::RuleFinding;
@@ -31,6 +32,7 @@ pub(crate) struct Fixture {
     pub(crate) virtual_machine: Option<bool>,
     /// Programs of processes, by what a test knows of them.
     pub(crate) programs: Option<BTreeMap<Identity, RunningProgram>>,
+    pub(crate) site: Option<Site>,
 }
 
 /// A process of a fixture.
@@ -85,7 +87,7 @@ impl Fixture {
             ..Sample::default()
         };
         let now = Sample { moment: example::moment(1_000 + WINDOW), ..before.clone() };
-        let mut fixture = Self { machine, before, now, virtual_machine: None, programs: None };
+        let mut fixture = Self { machine, before, now, virtual_machine: None, programs: None, site: None };
         for node in fixture.machine.nodes.keys().copied().collect::<Vec<_>>() {
             fixture.reclaimer(node.number(), Duration::ZERO);
         }
@@ -205,6 +207,7 @@ impl Fixture {
         let mut situation =
             Situation::new(&self.machine, Some(&self.before), &self.now).expect("two samples");
         situation.virtual_machine = self.virtual_machine;
+        situation.site = self.site.as_ref();
         match &self.programs {
             Some(programs) => situation.with_programs(programs),
             None => situation,

@@ -15,6 +15,7 @@ use nodewise_experiment::shell;
 use nodewise_machine::Machine;
 use nodewise_machine::printable::printable;
 use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
+use nodewise_source::site::Site;
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, system};
 use nodewise_view::digest::doctor::DoctorReport;
@@ -52,6 +53,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     // Elsewhere than on x86 a machine that names no hypervisor may have one.
     let names_it = evidence.source.is_none() && cfg!(target_arch = "x86_64");
     situation.virtual_machine = names_it.then(|| system::hypervisor(&Tree::live()).is_some());
+    situation.site = evidence.site.as_ref();
     let mut found = Diagnosis::new(&situation, &rules);
     let others = evidence.leave_others_out(&mut found.findings);
     let hidden = ignored::take(&mut found.findings, &ignored);
@@ -100,6 +102,7 @@ struct Examined {
     machine: Machine,
     before: Option<Sample>,
     now: Sample,
+    site: Option<Site>,
     /// The file in place of the running system.
     source: Option<String>,
     /// Processes that were asked for; `None`: all.
@@ -137,16 +140,18 @@ impl Examined {
             false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,
         };
         mappings::add(&machine, &mut now, named.as_ref(), &*measuring::interrupt()?);
-        Ok(Self { machine, before, now, source: None, named })
+        let site = Some(Site::read(&Tree::live()));
+        Ok(Self { machine, before, now, site, source: None, named })
     }
 
     /// A machine that is not this one: a moment of it.
     fn from_machine(typed: &str) -> Result<Self, Failure> {
         let input = input::load(typed, Detail::Full)?;
         let machine = input.machine.clone();
+        let site = input.tree().map(Site::read);
         let now = Sampler::new(input.into_tree(), SampleOptions::default()).sample(Moment::default());
         let source = Some(printable(typed).into_owned());
-        Ok(Self { machine, before: None, now, source, named: None })
+        Ok(Self { machine, before: None, now, site, source, named: None })
     }
 
     fn from_recording(file: &Path, args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {
@@ -158,7 +163,14 @@ impl Examined {
             Failure::cannot(format_args!("{name} holds no description of its machine, which rules need"))
         })?;
         let named = subject::find_in(wanted, &recorded.now).map(Found::all).transpose()?;
-        Ok(Self { machine, before: recorded.before, now: recorded.now, source: Some(name), named })
+        Ok(Self {
+            machine,
+            before: recorded.before,
+            now: recorded.now,
+            site: None,
+            source: Some(name),
+            named,
+        })
     }
 
     /// Takes out findings about other processes than those that were asked for, and counts them.

@@ -527,6 +527,7 @@ fn cases() -> Vec<Case> {
         .chain(bound::cases())
         .chain(started::cases())
         .chain(runtimes::cases())
+        .chain(site::cases())
         .collect()
 }
 
