@@ -22,12 +22,14 @@
 //! - `record/change.rs` the change from one JSON value to the next
 //! - `record/block.rs` blocks: bytes with lengths and checksums
 //! - `record/write.rs` writing, in a bounded size
+//! - `record/store.rs` the bytes of a recording, and the places of its blocks
 //! - `record/read.rs` reading, around damage
 
 mod block;
 mod change;
 mod frame;
 mod read;
+mod store;
 mod write;
 
 use std::time::Duration;
@@ -39,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine_file::{self, MachineFileError};
 use crate::tree::ReadCause;
 
-pub use read::{Gap, Recording};
+pub use read::{Ends, Gap, Recording};
 pub use write::{Rotation, Writer};
 
 /// The schema that is written and read.
@@ -112,12 +114,12 @@ pub enum RecordError {
     #[error("its schema is {}, and this nodewise reads {SCHEMA}", quote(.0))]
     OtherSchema(String),
     #[error("it holds no whole sample{}", damage(.0))]
-    NoSamples(usize),
+    NoSamples(u64),
     #[error("cannot read it: {0}")]
     Read(#[from] ReadCause),
 }
 
-fn damage(bytes: &usize) -> String {
+fn damage(bytes: &u64) -> String {
     if *bytes == 0 { String::new() } else { format!(": {bytes} bytes of it are damaged") }
 }
 

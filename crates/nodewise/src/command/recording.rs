@@ -8,7 +8,7 @@ use nodewise_diagnose::Relation;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, Machine, NodeId};
-use nodewise_source::record::{Gap, Header, RecordError, Recording};
+use nodewise_source::record::{Ends, Gap, Header, RecordError, Recording};
 use nodewise_source::sample::Sample;
 
 use crate::cli::recording::RecordedMoment;
@@ -87,20 +87,8 @@ fn samples(
         let (before, now) = recording.at(first.saturating_add(at))?;
         return Ok((before, now, Vec::new()));
     }
-    let (mut first, mut last) = (None, None);
-    let gaps = recording.read(|sample| {
-        if first.is_none() {
-            first = Some(sample);
-        } else {
-            last = Some(sample);
-        }
-        true
-    });
-    match (first, last) {
-        (first, Some(last)) => Ok((first, last, gaps)),
-        (Some(only), None) => Ok((None, only, gaps)),
-        (None, None) => Err(RecordError::NoSamples(recording.damaged_bytes())),
-    }
+    let Ends { first, last, gaps } = recording.ends()?;
+    Ok((first, last, gaps))
 }
 
 pub fn gap_sentence(gap: &Gap) -> String {

@@ -6,7 +6,8 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
-const MAGIC: [u8; 4] = *b"NWB1";
+/// The first bytes of a block.
+pub(super) const MAGIC: [u8; 4] = *b"NWB1";
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = 36;
 /// The most that a block unpacks to. A sample of the largest machines has some ten megabytes.

@@ -1,4 +1,5 @@
 mod maps;
+mod reading;
 
 use std::sync::Arc;
 use std::time::Duration;
