@@ -4,6 +4,7 @@ mod arrows;
 mod circles;
 mod documented;
 mod language;
+mod licences;
 mod map;
 mod names;
 mod paths;
@@ -82,6 +83,7 @@ fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Breach>, language::Count
     let mut sources = Vec::new();
     let mut hits = language::subjects(&subjects(root));
     findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
+    findings.extend(licences::check(&licences::packages(root)?));
     let roots = map::roots(&files, |path| fs::read_to_string(root.join(path)).ok());
     findings.extend(map::check(&roots, &files));
     for path in &files {
