@@ -1,12 +1,12 @@
 //! `churn`: samples of this machine, or of a guest, while processes come and go, and CPUs, too.
 //!
-//! A shell for each CPU makes processes at a steady rate, most of them for a moment; others run a program of their own,
-//! for longer than a sampler may overlook. After each sample what must hold is checked against the one before and
+//! A driver for each CPU makes processes at a steady rate, most of them for a moment: copies of a shell, and children that
+//! share their parent's memory. Others run a program of their own, for longer than a sampler may overlook. After each sample what must hold is checked against the one before and
 //! against what the drivers did.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
@@ -22,13 +22,16 @@ use nodewise_source::sample::{
     BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::program;
 
 /// Time between two samples.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Births that a driver asks for at once.
-const SHORT_A_TURN: usize = 10;
+/// Births of a turn: copies of a shell, and children that share the memory of their parent.
+const COPIES_A_TURN: usize = 2;
+const SHARING_A_TURN: usize = 8;
+const SHORT_A_TURN: usize = COPIES_A_TURN + SHARING_A_TURN;
 /// One turn in this number has a birth besides that lives for this time: longer than 5 s between two lists of
 /// processes, and 8 s between two readings of an idle one.
 const LONG_EVERY: u32 = 20;
@@ -57,6 +60,10 @@ struct Account {
 /// The programs of a driver: one makes processes, the other lives until it is ended.
 const SHELL: &str = "sh";
 const SLEEPING: &str = "sleep";
+/// A name that no program has. A child that is to become it has a number and is counted by the kernel as every other,
+/// shares the memory of its parent, and ends at once (`posix_spawn`, which is `vfork`): on an emulated CPU that takes
+/// a small part of the time of a copy.
+const NO_PROGRAM: &str = "/no/such/program";
 /// The program of a shell: a process for each line that it reads, and a line when that has ended. No program is started: a
 /// guest on an emulated CPU starts some ten a second.
 const FORKS: &str = "while read -r _; do (:); echo; done";
@@ -183,7 +190,10 @@ fn drive(account: &Account, pause: Duration) -> Result<()> {
         if let Some(early) = (begun + pause * turn).checked_duration_since(Instant::now()) {
             std::thread::sleep(early);
         }
-        shell.fork(SHORT_A_TURN)?;
+        shell.fork(COPIES_A_TURN)?;
+        for _ in 0..SHARING_A_TURN {
+            share()?;
+        }
         if turn % LONG_EVERY == 0 {
             let mut command = Command::new(SLEEPING);
             command.arg("3600").stdin(Stdio::null()).stdout(Stdio::null());
@@ -199,6 +209,15 @@ fn drive(account: &Account, pause: Duration) -> Result<()> {
         end(account, &mut child)?;
     }
     shell.end()
+}
+
+/// Makes a process that shares the memory of this one and ends at once.
+fn share() -> Result<()> {
+    match Command::new(NO_PROGRAM).spawn() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context("cannot make a process"),
+        Ok(_) => anyhow::bail!("{NO_PROGRAM} is a program"),
+    }
 }
 
 fn end(account: &Account, child: &mut Child) -> Result<()> {
@@ -247,6 +266,8 @@ fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
     };
     let mut sampler = Sampler::new(Tree::live(), options);
     let begun = Instant::now();
+    let cpu_begun = cpu_time(ClockId::ProcessCPUTime);
+    let mut sampling = Duration::ZERO;
     let (mut samples, mut most, mut found) = (0u64, 0, 0usize);
     let mut memory_then = None;
     let mut cpus = (usize::MAX, 0);
@@ -254,7 +275,9 @@ fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
     while begun.elapsed() < Duration::from_secs(churn.seconds) {
         let births = account.births.load(Ordering::SeqCst);
         let taken = Instant::now();
+        let spent = cpu_time(ClockId::ThreadCPUTime);
         let sample = sampler.sample(Moment::now());
+        sampling += cpu_time(ClockId::ThreadCPUTime) - spent;
         samples += 1;
         most = most.max(sample.processes.len());
         cpus = (cpus.0.min(sample.cpus.len()), cpus.1.max(sample.cpus.len()));
@@ -279,6 +302,14 @@ fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
         "{samples} samples of up to {most} processes in {:.0} s, {births} births: {:.0} in a minute",
         begun.elapsed().as_secs_f64(),
         births as f64 * 60.0 / begun.elapsed().as_secs_f64()
+    );
+    println!(
+        "of {SHORT_A_TURN} births {COPIES_A_TURN} are copies of a shell, {SHARING_A_TURN} share the memory of their parent"
+    );
+    println!(
+        "CPU time: {:.1} ms for a sample, {:.0} % of a CPU for all of this program",
+        sampling.as_secs_f64() * 1e3 / samples as f64,
+        (cpu_time(ClockId::ProcessCPUTime) - cpu_begun).as_secs_f64() * 100.0 / begun.elapsed().as_secs_f64()
     );
     println!(
         "long-lived processes looked for {found} times: each was there with its beginning, and gone after its end"
@@ -385,6 +416,12 @@ fn pair(before: &Sample, after: &Sample, births: u64) -> Result<()> {
 
 fn tolerance(allocated: u64) -> u64 {
     DRIFT.1.max((allocated as f64 * DRIFT.0) as u64)
+}
+
+/// CPU time by one of the clocks that count it.
+fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Resident memory of this process.
