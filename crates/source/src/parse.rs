@@ -141,7 +141,10 @@ pub struct Parsed<T> {
 /// Some releases print a NUL behind a list in sysfs, and captures of them hold it.
 pub fn text_of(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    (String::from_utf8_lossy(&bytes[..end]), end < bytes.len())
+    let text = &bytes[..end];
+    // Nearly every file is ASCII, which the strict reader takes words at a time.
+    let text = std::str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed);
+    (text, end < bytes.len())
 }
 
 /// Lines with their numbers, from 1; the last one needs no line feed.

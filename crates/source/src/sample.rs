@@ -15,8 +15,9 @@
 //!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget;
 //!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches,
 //!   `controllers.rs` those of memory controllers, `users.rs` names of users
-//! - `due.rs` when idle objects are read again; `reading.rs` and `missing.rs` a file and why it gave nothing;
-//!   `clock.rs` the moment; `limit.rs` how many files may be open
+//! - `due.rs` when idle objects are read again; `rest.rs` whether a process has run since then;
+//!   `reading.rs` and `missing.rs` a file and why it gave nothing; `clock.rs` the moment; `limit.rs` how many files may
+//!   be open
 
 mod bandwidth;
 mod clock;
@@ -29,6 +30,7 @@ mod missing;
 mod pages;
 mod processes;
 mod reading;
+mod rest;
 mod sampler;
 mod system;
 mod tasks;

@@ -37,8 +37,13 @@ impl Pace {
         self.read = Some(reading.now);
     }
 
-    /// Has it read next time.
+    /// Whether nothing of it has changed for some readings.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.pause == IDLE_MOST_TICKS
+    }
+
+    /// Has it read next time, as one that changes.
     pub(super) fn hurry(&mut self) {
-        self.due = 0;
+        (self.due, self.pause) = (0, 0);
     }
 }

@@ -24,6 +24,8 @@ const FACT: &str = "control groups";
 pub(super) struct GroupTable {
     mounts: Option<GroupMounts>,
     known: BTreeMap<Arc<str>, TrackedGroup>,
+    /// Processes whose group is outside of what this process sees.
+    outside: usize,
 }
 
 /// Where the hierarchies are.
@@ -66,11 +68,7 @@ impl GroupTable {
         if changed || self.known.is_empty() {
             self.follow(reading.tree, &mounts, processes);
         }
-        let outside =
-            processes.iter().filter(|process| process.group.as_deref().is_some_and(leads_outside)).count();
-        for _ in 0..outside {
-            reading.missing.add(FACT, "outside of this control group namespace", None);
-        }
+        reading.missing.add_all(FACT, "outside of this control group namespace", None, self.outside);
         let mut kept = 0;
         self.known.retain(|path, group| {
             let stays = !group.pace.is_due(reading) || group.update(reading, path, page);
@@ -85,6 +83,8 @@ impl GroupTable {
 
     /// Makes the table that of these processes' groups.
     fn follow(&mut self, tree: &Tree, mounts: &GroupMounts, processes: &[Arc<ProcessSample>]) {
+        let is_outside = |process: &&Arc<ProcessSample>| process.group.as_deref().is_some_and(leads_outside);
+        self.outside = processes.iter().filter(is_outside).count();
         let mut before = std::mem::take(&mut self.known);
         for path in processes.iter().filter_map(|process| process.group.as_ref()) {
             let mut path = Arc::clone(path);

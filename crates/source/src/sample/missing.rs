@@ -16,7 +16,20 @@ pub(super) struct Missing {
 impl Missing {
     /// Counts an object that lacks a fact.
     pub(super) fn add(&mut self, fact: &'static str, reason: &str, remedy: Option<Remedy>) {
-        *self.objects.entry((fact, printable(reason).into_owned(), remedy)).or_default() += 1;
+        self.add_all(fact, reason, remedy, 1);
+    }
+
+    /// Counts objects that lack a fact for the same reason.
+    pub(super) fn add_all(
+        &mut self,
+        fact: &'static str,
+        reason: &str,
+        remedy: Option<Remedy>,
+        objects: usize,
+    ) {
+        if objects > 0 {
+            *self.objects.entry((fact, printable(reason).into_owned(), remedy)).or_default() += objects;
+        }
     }
 
     /// Counts an object whose file could not be read.

@@ -121,7 +121,8 @@ impl Purse {
         let most = if self.debt.is_zero() { Duration::MAX } else { left };
         let mut worth: Vec<(f64, Pid)> = processes
             .iter()
-            .filter(|(pid, tracked)| !always.contains(pid) && expected_price(tracked, page) <= most)
+            .filter(|(pid, _)| !always.contains(pid))
+            .filter(|(_, tracked)| most == Duration::MAX || expected_price(tracked, page) <= most)
             .filter_map(|(pid, tracked)| Some((worth(tracked, reading.now, page)?, pid)))
             .collect();
         let best = BEST.min(worth.len());
@@ -139,9 +140,7 @@ impl Purse {
                 self.pay(&mut left, tracked, reading, page);
             }
         }
-        for (_, tracked) in processes.iter() {
-            name_missing(tracked, reading);
-        }
+        name_missing(processes, reading);
     }
 
     /// Looks at a process and pays for it.
@@ -252,16 +251,23 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
     Seen::Pages(PageSample { seen: reading.now, method: PageMethod::Exact, nodes })
 }
 
-/// Says why the memory of a process is not known.
-fn name_missing(tracked: &Tracked, reading: &mut Reading<'_>) {
-    let (reason, remedy) = match tracked.last.denied {
-        Some(Denied::Rights) => ("permission denied", Some(Remedy::Root)),
-        Some(Denied::NoFile) => ("this kernel was built without NUMA", None),
-        Some(Denied::Unreadable) => ("numa_maps cannot be read", None),
-        None if tracked.last.pages.is_none() && tracked.last.resident.is_some_and(|size| size.get() > 0) => {
-            ("not looked at yet", None)
+/// Says why the memory of processes is not known.
+fn name_missing(processes: &ProcessTable, reading: &mut Reading<'_>) {
+    let (mut rights, mut no_file, mut unreadable, mut unseen) = (0, 0, 0, 0);
+    for (_, tracked) in processes.iter() {
+        match tracked.last.denied {
+            Some(Denied::Rights) => rights += 1,
+            Some(Denied::NoFile) => no_file += 1,
+            Some(Denied::Unreadable) => unreadable += 1,
+            None => {
+                let has_memory = tracked.last.resident.is_some_and(|size| size.get() > 0);
+                unseen += usize::from(has_memory && tracked.last.pages.is_none());
+            }
         }
-        None => return,
-    };
-    reading.missing.add(FACT, reason, remedy);
+    }
+    let mut add = |reason, remedy, objects| reading.missing.add_all(FACT, reason, remedy, objects);
+    add("permission denied", Some(Remedy::Root), rights);
+    add("this kernel was built without NUMA", None, no_file);
+    add("numa_maps cannot be read", None, unreadable);
+    add("not looked at yet", None, unseen);
 }

@@ -9,6 +9,7 @@ use nodewise_machine::Bytes;
 use super::due::Pace;
 use super::pages::Look;
 use super::reading::Reading;
+use super::rest::Rest;
 use super::tasks::TaskTable;
 use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope, Remedy, SampleOptions, ThreadScope};
 use crate::parse::pid_stat::{self, PidStat};
@@ -57,6 +58,17 @@ pub(super) struct Tracked {
     tasks: TaskTable,
     /// The last look at its pages.
     pub(super) look: Option<Look>,
+    rest: Resting,
+}
+
+/// The knowledge of whether a process rests.
+#[derive(Debug)]
+enum Resting {
+    /// It did not rest so far.
+    Unknown,
+    Watched(Rest),
+    /// The kernel does not say it, or there are too few descriptors.
+    Unsaid,
 }
 
 /// The result of reading a process.
@@ -137,16 +149,25 @@ impl ProcessTable {
     fn poll(&mut self, reading: &mut Reading<'_>, threads: &ThreadScope, page: Bytes) {
         let (mut open, room) = (self.open, self.room);
         let mut regrouped = false;
+        // There has to be room for two files of each, so that none is opened again and again.
+        let is_short = self.known.len() > room / 2;
         self.known.retain(|pid, tracked| {
             if !tracked.pace.is_due(reading) {
                 return true;
             }
             open = open.saturating_sub(tracked.open());
+            if is_short {
+                tracked.rest = Resting::Unsaid;
+            }
             let group = tracked.last.group.clone();
             let stays = tracked.update(reading, *pid, page);
             if stays {
                 let left = room.saturating_sub(open);
                 tracked.look_at_threads(reading, threads, left);
+                // The file of a process is worth more than the one that saves reading it.
+                if tracked.open() > left {
+                    tracked.rest = Resting::Unsaid;
+                }
                 if tracked.open() > left {
                     tracked.stat = keep(reading.tree, *pid);
                 }
@@ -218,6 +239,7 @@ impl Tracked {
             busy: None,
             tasks: TaskTable::default(),
             look: None,
+            rest: Resting::Unknown,
         }
     }
 
@@ -228,7 +250,27 @@ impl Tracked {
 
     /// Descriptors that it holds open.
     fn open(&self) -> usize {
-        usize::from(self.stat.is_open()) + self.tasks.open()
+        let rest = matches!(&self.rest, Resting::Watched(rest) if rest.is_open());
+        usize::from(self.stat.is_open()) + usize::from(rest) + self.tasks.open()
+    }
+
+    /// Whether the process is known not to have run since it was read. Only one that has been idle for some time is
+    /// asked that way, and only if it has one thread.
+    fn rests(&mut self, reading: &mut Reading<'_>) -> bool {
+        let may_rest = self.pace.is_idle()
+            && self.status.is_some()
+            && self.last.threads == 1
+            && matches!(self.last.state, 'S' | 'I' | 'T');
+        match &mut self.rest {
+            _ if !may_rest => false,
+            Resting::Watched(rest) => rest.goes_on(reading),
+            Resting::Unknown => {
+                let rest = Rest::begin(reading, self.last.identity.pid);
+                self.rest = rest.map_or(Resting::Unsaid, Resting::Watched);
+                false
+            }
+            Resting::Unsaid => false,
+        }
     }
 
     /// Reads the process; says whether it is there.
@@ -251,6 +293,10 @@ impl Tracked {
     }
 
     fn poll(&mut self, reading: &mut Reading<'_>, page: Bytes) -> Poll {
+        if self.rests(reading) {
+            self.last_mut().polled = reading.now;
+            return Poll::There { changed: false };
+        }
         match reading.tree.read_kept(&mut self.stat, reading.buffer) {
             Ok(true) => (),
             Ok(false) => return Poll::Gone,

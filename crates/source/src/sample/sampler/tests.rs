@@ -1,6 +1,7 @@
 mod controllers;
 mod groups;
 mod pages;
+mod rest;
 mod tasks;
 mod users;
 
