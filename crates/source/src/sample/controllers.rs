@@ -1,13 +1,16 @@
 //! Traffic that memory controllers count.
 //!
 //! Their PMUs ("uncore") are found by name in `/sys/bus/event_source/devices`, and so are the events of Intel's, with the
-//! bytes of a count. AMD's have no names in sysfs, so that their two events are written here. A PMU counts for the CPUs
-//! of a die, and its `cpumask` has one of them.
+//! bytes of a count. AMD's have no names in sysfs, so that their two events are written here; NVIDIA's have names, and no
+//! bytes of a count. A PMU counts for the CPUs of a die, and its `cpumask` has one of them. Others of Arm machines count
+//! accesses whose size no document gives: they are named, and not counted.
 //!
 //! # Source
 //! Intel: `arch/x86/events/intel/uncore_snbep.c`, `uncore_snb.c`. AMD Zen 4 and newer: `arch/x86/events/amd/uncore.c`
 //! and `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`: event 0x0a, `rdwrmask` 1 for reads and 2 for
-//! writes, of 64 bytes.
+//! writes, of 64 bytes. NVIDIA: `Documentation/admin-guide/perf/nvidia-tegra410-pmu.rst` (`mem_bytes_rd` in bytes;
+//! `dst_loc_cmem` selects the memory of the socket), and for Grace, whose document has no events, NVIDIA's tuning guide
+//! (`cmem_rd_data` in units of 32 bytes, `cmem_wr_total_bytes` in bytes).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,13 +131,8 @@ impl ControllerTable {
         if scope == BandwidthScope::All {
             reading.missing.extend(&self.missing);
             let silent = samples.iter().filter(|die| die.read_bytes.is_none() || die.written_bytes.is_none());
-            for _ in silent {
-                reading.missing.add(
-                    FACT,
-                    "a counter did not run all the time: another program may use it, too",
-                    None,
-                );
-            }
+            let reason = "a counter did not run all the time: another program may use it, too";
+            reading.missing.add_all(FACT, reason, None, silent.count());
         }
         samples
     }
@@ -168,7 +166,11 @@ impl ControllerTable {
         // Counters that always run count what those of a controller count, too.
         let has_own = found.iter().any(|(is_free_running, _)| !is_free_running);
         found.retain(|(is_free_running, _)| !has_own || !is_free_running);
-        if found.is_empty() && broken.is_empty() {
+        let unsized_of = names.iter().filter(|name| is_unsized(name)).count();
+        let reason =
+            "these count accesses, and no document says of how many bytes (HiSilicon DDRC, Arm DMC and CMN)";
+        self.missing.add_all(FACT, reason, None, unsized_of);
+        if found.is_empty() && broken.is_empty() && unsized_of == 0 {
             let none = "this kernel has no counters of memory controllers, as in most virtual machines";
             self.missing.add(FACT, none, None);
         }
@@ -259,6 +261,17 @@ struct Controller {
 /// Events, each with the bytes of a count.
 type Events = Vec<(pmu::Configuration, f64)>;
 
+/// NVIDIA's PMUs, with the event for reads and the one for writes: its name, terms that select the memory of the
+/// socket, and the bytes of a count.
+const NVIDIA: [(&str, [(&str, &str, f64); 2]); 2] = [
+    ("nvidia_ucf_pmu", [("mem_bytes_rd", ",dst_loc_cmem=1", 1.0), ("mem_bytes_wr", ",dst_loc_cmem=1", 1.0)]),
+    ("nvidia_scf_pmu", [("cmem_rd_data", "", 32.0), ("cmem_wr_total_bytes", "", 1.0)]),
+];
+
+/// PMUs of memory controllers, and of meshes with them, whose events have no documented size: HiSilicon's (`flux_rd`),
+/// Arm's DMC-620 and its meshes.
+const UNSIZED: [&str; 4] = ["hisi_sccl", "arm_dmc620", "arm_cmn", "arm_ccn"];
+
 const INTEL: &str = "uncore_imc";
 const AMD: &str = "amd_umc";
 /// Part of the names of Intel's PMUs whose counters cannot be stopped.
@@ -279,10 +292,17 @@ const AMD_READS: &str = "event=0x0a,rdwrmask=0x01";
 const AMD_WRITES: &str = "event=0x0a,rdwrmask=0x02";
 
 fn is_controller(pmu: &str) -> bool {
-    [INTEL, AMD].iter().any(|name| {
-        let rest = pmu.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-    })
+    [INTEL, AMD].into_iter().chain(NVIDIA.map(|(name, _)| name)).any(|name| is_of(pmu, name))
+}
+
+/// Whether a PMU is one of those with this name.
+fn is_of(pmu: &str, name: &str) -> bool {
+    pmu.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// Whether a PMU counts accesses of unknown size: `hisi_sccl1_ddrc0`, `arm_cmn_0`.
+fn is_unsized(pmu: &str) -> bool {
+    UNSIZED.iter().any(|name| pmu.starts_with(name)) && (!pmu.starts_with("hisi") || pmu.contains("_ddrc"))
 }
 
 /// Reads the description of a controller; `None` of one that has no such events.
@@ -292,6 +312,17 @@ fn controller(tree: &Tree, name: &str) -> Result<Option<Controller>, FileError> 
         let event =
             |terms: &str| -> Result<Events, FileError> { Ok(vec![(words(tree, &folder, terms)?, LINE)]) };
         (event(AMD_READS)?, event(AMD_WRITES)?)
+    } else if let Some((_, events)) = NVIDIA.iter().find(|(own, _)| is_of(name, own)) {
+        let names = tree.list(&format!("{folder}/events"))?.unwrap_or_default();
+        if !events.iter().all(|(event, ..)| names.iter().any(|name| name == event)) {
+            return Ok(None);
+        }
+        let [reads, writes] = events.map(|(event, selecting, bytes)| -> Result<Events, FileError> {
+            let terms =
+                required(tree, &format!("{folder}/events/{event}"), |text| Ok(text.trim().to_owned()))?;
+            Ok(vec![(words(tree, &folder, &(terms + selecting))?, bytes)])
+        });
+        (reads?, writes?)
     } else {
         let names = tree.list(&format!("{folder}/events"))?.unwrap_or_default();
         let has_all = |events: &[&str]| events.iter().all(|event| names.iter().any(|name| name == event));

@@ -161,6 +161,61 @@ fn controllers_of_amd_have_two_events_without_names() {
     assert_eq!(dies(&sampler.sample(at(1))), [("4-7".to_owned(), 1, Some(192), Some(64))]);
 }
 
+/// A PMU of NVIDIA with two events.
+fn nvidia(files: Memory, name: &str, number: u32, cpu: u32, events: [(&str, &str); 2]) -> Memory {
+    let folder = format!("{DEVICES}/{name}");
+    let files = files
+        .file(&format!("{folder}/type"), format!("{number}\n"))
+        .file(&format!("{folder}/cpumask"), format!("{cpu}\n"))
+        .file(&format!("{folder}/format/event"), "config:0-15\n")
+        .file(&format!("{folder}/format/dst_loc_cmem"), "config1:3\n");
+    events.iter().fold(files, |files, (event, terms)| {
+        files.file(&format!("{folder}/events/{event}"), format!("{terms}\n"))
+    })
+}
+
+#[test]
+fn sockets_of_nvidia_count_their_own_memory() {
+    let check = |files: Memory, events: [(PmuEvent, u64); 2], bytes: [u64; 2]| {
+        let script = Script::default();
+        events.iter().for_each(|(event, _)| script.set(*event, Ok((0, 0, 0))));
+        let mut sampler = Sampler::new(Tree::memory(files), options(BandwidthScope::All))
+            .counting(Box::new(script.clone()));
+        sampler.sample(at(0));
+        events.iter().for_each(|(event, count)| script.set(*event, Ok((*count, 1, 1))));
+        let sample = sampler.sample(at(1));
+        assert_eq!(dies(&sample), [("0-3".to_owned(), 1, Some(bytes[0]), Some(bytes[1]))]);
+        assert_eq!(unread(&sample), []);
+    };
+    let events = [("cmem_rd_data", "event=0x1a5"), ("cmem_wr_total_bytes", "event=0x1db")];
+    let grace = nvidia(two_dies(machine()), "nvidia_scf_pmu_0", 50, 0, events);
+    check(grace, [(event(50, 0x1a5, 0), 3), (event(50, 0x1db, 0), 700)], [96, 700]);
+    let events = [("mem_bytes_rd", "event=0x1e"), ("mem_bytes_wr", "event=0x1f")];
+    let newer = nvidia(two_dies(machine()), "nvidia_ucf_pmu_0", 51, 0, events);
+    let local = |config| PmuEvent { config1: 1 << 3, ..event(51, config, 0) };
+    check(newer, [(local(0x1e), 5), (local(0x1f), 7)], [5, 7]);
+}
+
+#[test]
+fn controllers_whose_counts_have_no_size_are_named() {
+    let reason_of = |pmus: &[&str]| {
+        let files = pmus.iter().fold(two_dies(machine()), |files, name| pmu(files, name, 60, "0"));
+        let mut sampler = Sampler::new(Tree::memory(files), options(BandwidthScope::All))
+            .counting(Box::new(Script::default()));
+        let sample = sampler.sample(at(0));
+        assert_eq!(dies(&sample), []);
+        let lines = unread(&sample);
+        lines.first().map(|(reason, objects, _)| ((*reason).to_owned(), *objects)).unwrap_or_default()
+    };
+    let (reason, objects) =
+        reason_of(&["hisi_sccl1_ddrc0", "hisi_sccl1_ddrc1", "hisi_sccl1_l3c0", "arm_cmn_0"]);
+    assert!(reason.starts_with("these count accesses"), "{reason}");
+    assert_eq!(objects, 3);
+    // A name that only resembles one, and a newer PMU of NVIDIA without names of events.
+    let (reason, _) = reason_of(&["hisi_sccl1_l3c0", "nvidia_scf_pmu_0", "nvidia_scf_pmux"]);
+    assert!(reason.starts_with("this kernel has no counters"), "{reason}");
+}
+
 #[test]
 fn what_is_not_counted_is_named_with_the_remedy() {
     let check =
