@@ -130,6 +130,9 @@ pub enum BootError {
         place: &'static str,
         by_hand: String,
     },
+    /// A name that no service of systemd has.
+    #[error("{name} is not the name of a service: expected one such as mysqld.service")]
+    NoUnit { name: String },
     /// A file is not understood.
     #[error("{} is left alone: {refusal}; by hand: {by_hand}", printable(path))]
     Refused { path: String, refusal: Refusal, by_hand: String },

@@ -9,6 +9,7 @@
 //!   `grub/shell.rs` assignments in the shell's language; `loader.rs` which of them a system has, and which
 //!   command belongs to it; `kernels.rs` the kernels that it has, with what they were built with
 //! - `plan.rs` what is to be changed, and what can be undone; `subject.rs` by which command; `diff.rs` how it is shown
+//! - `drop_in.rs` the placement of a service of systemd
 //! - `store.rs` writing so that a file is the old or the new one at every moment, backups, restoring;
 //!   `stamp.rs` the moment in a backup's name; `root.rs` paths that stay inside a folder
 //! - `eeprom.rs` the EEPROM of a Raspberry Pi, through its own program
@@ -17,6 +18,7 @@
 
 pub mod cmdline_txt;
 pub mod diff;
+pub mod drop_in;
 pub mod eeprom;
 pub mod entry;
 mod error;
