@@ -17,6 +17,7 @@ pub mod cpu_max;
 pub mod cpuinfo;
 pub mod distance;
 pub mod dmidecode;
+pub mod elf;
 pub mod fib_trie;
 pub mod interrupts;
 pub mod kernel_config;

@@ -36,6 +36,8 @@ pub struct ProgramFacts {
     pub words: Option<Vec<String>>,
     /// File names of the libraries that it has loaded; `None` where only its user may know.
     pub libraries: Option<Vec<String>>,
+    /// Libraries that its file names, of a program that does not run: it will load these, and others.
+    pub named_libraries: Vec<String>,
 }
 
 /// Memory that a command line declares.
@@ -87,8 +89,12 @@ fn fits(sign: &Sign, facts: &ProgramFacts) -> bool {
         None => is_started_as(&sign.exe, facts),
     };
     let library = |patterns: &[String]| {
-        let libraries = facts.libraries.as_ref()?;
-        Some(libraries.iter().any(|library| any(patterns, library)))
+        let is_among = |libraries: &[String]| libraries.iter().any(|library| any(patterns, library));
+        match &facts.libraries {
+            Some(loaded) => Some(is_among(loaded)),
+            // A library that the file does not name may still be loaded by another.
+            None => is_among(&facts.named_libraries).then_some(true),
+        }
     };
     (sign.exe.is_empty() || exe())
         && (sign.script.is_empty() || script(words).is_some_and(|script| any(&sign.script, script)))

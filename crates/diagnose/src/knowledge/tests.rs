@@ -26,6 +26,7 @@ fn recorded() -> Vec<Recorded> {
             exe: text(table, "exe"),
             words: list(table, "words"),
             libraries: Some(list(table, "libraries").unwrap_or_default()),
+            named_libraries: Vec::new(),
         },
         memory: text(table, "memory").map(|size| size.parse().unwrap()),
     };
@@ -72,6 +73,7 @@ fn a_script_or_an_editor_with_the_same_words_is_not_the_program() {
             exe: exe.map(str::to_owned),
             words: Some(vec!["/bin/bash".to_owned(), file.clone()]),
             libraries: Some(Vec::new()),
+            ..ProgramFacts::default()
         };
         assert_eq!(found(&programs, &shell(Some("/usr/bin/bash"))), None, "{facts:?}");
         assert_eq!(found(&programs, &shell(None)), None, "the exe is not known: {facts:?}");
@@ -80,6 +82,7 @@ fn a_script_or_an_editor_with_the_same_words_is_not_the_program() {
             exe: Some("/usr/bin/vim.basic".to_owned()),
             words: Some(["vim".to_owned()].into_iter().chain(words.clone()).collect()),
             libraries: Some(Vec::new()),
+            ..ProgramFacts::default()
         };
         assert_eq!(found(&programs, &editor), None, "{facts:?}");
         let notes = ProgramFacts {
@@ -87,6 +90,7 @@ fn a_script_or_an_editor_with_the_same_words_is_not_the_program() {
             exe: Some("/usr/bin/python3.12".to_owned()),
             words: Some(["python3", "notes.py"].map(str::to_owned).into_iter().chain(words).collect()),
             libraries: Some(Vec::new()),
+            ..ProgramFacts::default()
         };
         assert_eq!(found(&programs, &notes), None, "{facts:?}");
     }
@@ -97,9 +101,8 @@ fn a_process_of_another_user_is_recognised_by_its_name_and_command_line_together
     let programs = applications().unwrap();
     let facts = |name: &str, first: &str| ProgramFacts {
         name: Some(name.to_owned()),
-        exe: None,
         words: Some(vec![first.to_owned()]),
-        libraries: None,
+        ..ProgramFacts::default()
     };
     assert_eq!(found(&programs, &facts("postgres", "postgres: walwriter ")), Some("postgresql"));
     assert_eq!(found(&programs, &facts("redis-server", "/usr/bin/redis-server *:6379")), Some("redis"));
@@ -113,6 +116,22 @@ fn a_process_of_another_user_is_recognised_by_its_name_and_command_line_together
         ..ProgramFacts::default()
     };
     assert_eq!(found(&programs, &vllm), None);
+}
+
+#[test]
+fn a_file_that_names_a_library_is_known_by_it_before_it_is_started() {
+    let programs = applications().unwrap();
+    let facts = |name: &str, script: &str, library: &str| ProgramFacts {
+        exe: Some(format!("/opt/bin/{name}")),
+        words: Some([name, script].map(str::to_owned).to_vec()),
+        named_libraries: ["libc.so.6", library].map(str::to_owned).to_vec(),
+        ..ProgramFacts::default()
+    };
+    assert_eq!(found(&programs, &facts("solver", "input", "libgomp.so.1")), Some("openmp"));
+    assert_eq!(found(&programs, &facts("solver", "input", "libmpi.so.40")), Some("mpi"));
+    assert_eq!(found(&programs, &facts("solver", "input", "libm.so.6")), None);
+    // What it does not name may still be loaded: it may use a GPU.
+    assert_eq!(found(&programs, &facts("python3.12", "/usr/bin/vllm", "libm.so.6")), None);
 }
 
 #[test]
@@ -221,7 +240,7 @@ proptest! {
         libraries in prop::option::of(prop::collection::vec(any::<String>(), 0..4)),
     ) {
         let programs = applications().unwrap();
-        let facts = ProgramFacts { name, exe, words, libraries };
+        let facts = ProgramFacts { name, exe, words, libraries, ..ProgramFacts::default() };
         let _ = recognise(&programs, &facts);
         for program in &programs {
             prop_assert!(declared(program, &facts).is_none_or(|declared| declared.size.get() > 0));

@@ -1,10 +1,13 @@
 //! Facts of one process beside samples: its program and its mappings.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
 use nodewise_diagnose::advice::ProgramReading;
 use nodewise_diagnose::knowledge::ProgramFacts;
 use nodewise_source::mappings::Thoroughness;
+use nodewise_source::parse::elf;
 use nodewise_source::program::{self, ProgramFiles};
 use nodewise_source::sample::{Identity, Sample};
 use nodewise_source::tree::Tree;
@@ -20,7 +23,7 @@ pub(super) fn read(process: Identity) -> ProgramReading {
         return ProgramReading::default();
     }
     let ProgramFiles { name, exe, words, libraries, peak, locked, real_time, limit, devices } = files;
-    let facts = ProgramFacts { name, exe, words, libraries };
+    let facts = ProgramFacts { name, exe, words, libraries, named_libraries: Vec::new() };
     let isolated = program::isolated_cpus(&tree);
     ProgramReading { facts, peak, locked, real_time, limit, devices, isolated }
 }
@@ -30,11 +33,23 @@ pub(super) fn of_file(path: &str, command: &[OsString]) -> ProgramReading {
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     // A link such as /usr/bin/java names no program: the file behind it does.
     let real = std::fs::canonicalize(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    let named_libraries = named_libraries(path).unwrap_or_default();
     let exe = Some(real.unwrap_or_else(|| path.to_owned()));
     ProgramReading {
-        facts: ProgramFacts { exe, words: Some(words), ..ProgramFacts::default() },
+        facts: ProgramFacts { exe, words: Some(words), named_libraries, ..ProgramFacts::default() },
         ..ProgramReading::default()
     }
+}
+
+/// The libraries that a program's file names; `None` of a script.
+fn named_libraries(path: &str) -> Option<Vec<String>> {
+    let file = File::open(path).ok()?;
+    let mut read = |at: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    };
+    elf::needed(&mut read)
 }
 
 /// Adds the mappings of the process, every page counted: it is one process, and someone asked.
@@ -43,4 +58,21 @@ pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
     let Ok(Some(mappings)) = mappings::sample(process, Thoroughness::Exact) else { return };
     now.mappings.retain(|known| known.identity != process);
     now.mappings.push(mappings);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_its_libraries_and_a_script_none() {
+        let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let of_own = of_file(&own, &[]).facts;
+        assert!(of_own.named_libraries.iter().any(|name| name.starts_with("libc.so")), "{of_own:?}");
+        assert_eq!(of_own.libraries, None, "it has loaded none yet");
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        assert_eq!(of_file(script.to_str().unwrap(), &[]).facts.named_libraries, [""; 0]);
+    }
 }
