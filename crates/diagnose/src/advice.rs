@@ -1,5 +1,6 @@
 //! The placement that a program should have, by evidence: a decision table whose first row that holds decides.
 
+mod apply;
 mod decision;
 mod evidence;
 mod flip;
@@ -18,6 +19,7 @@ use nodewise_machine::{Bytes, PolicyMode};
 use crate::finding::{Mend, Owner};
 use crate::knowledge::{Application, ProgramKind};
 
+pub use apply::Undoable;
 pub use decision::{Condition, Edge, Holds, Quantity, Row, UndecidedRow};
 pub use evidence::AdviceEvidence;
 pub use flip::Flip;
@@ -78,6 +80,11 @@ impl Advice {
     pub fn at_once(&self, profile: &Profile, pid: u32, owner: &Owner) -> Vec<Mend> {
         let [placement] = &self.placements[..] else { return Vec::new() };
         now::at_once(profile, placement, pid, owner)
+    }
+
+    /// The part of it that a running process can be given, and given back.
+    pub fn undoable(&self, profile: &Profile, owner: &Owner) -> Undoable {
+        apply::undoable(profile, &self.placements, owner)
     }
 }
 

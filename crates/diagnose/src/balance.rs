@@ -19,7 +19,7 @@ use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity};
 
 pub use limits::{Limits, PRESSURE};
-pub use means::{Means, Named, Need, PageMove, remote_share, stranded_share};
+pub use means::{Means, Named, Need, PageMove, Spread, remote_share, stranded_share};
 pub use never::{Never, ProcessFacts, explicit_policy, is_default, places_others};
 pub use plan::{Action, Done, Hold, Judged, LeftAlone, Plan, Stop, Verdict, Waiting};
 pub use room::room;

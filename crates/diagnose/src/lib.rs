@@ -17,7 +17,8 @@
 //! - `advice.rs` the placement that a program should have: `advice/process.rs` a program's profile (`advice/profile.rs`) with
 //!   the quality of each value (`advice/known.rs`, `advice/evidence.rs`), `advice/rows.rs` the decision table,
 //!   `advice/decision.rs` which row decides, `advice/flip.rs` values that would lead to another one,
-//!   `advice/in_force.rs` whether the process has it already, `advice/now.rs` commands that bring it there
+//!   `advice/in_force.rs` whether the process has it already, `advice/now.rs` commands that bring it there,
+//!   `advice/apply.rs` the part that `--apply` can take back
 //! - `knowledge.rs` programs that the field has advice about; `knowledge/read.rs` their file, with errors by entry and
 //!   key, `knowledge/recognise.rs` which of them a process is, and how much memory its command line declares
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests

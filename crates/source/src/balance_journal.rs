@@ -16,6 +16,8 @@ use crate::mapped::saved::Run;
 
 /// The schema of each line.
 pub const SCHEMA: &str = "nodewise.balance/1";
+/// The need of an action that a user asked `advise` for.
+pub const ADVISED: &str = "advised";
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +93,7 @@ pub struct Began {
 /// The plan of an action, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActionEntry {
-    /// `stranded` or `scattered`.
+    /// `stranded`, `scattered` or [`ADVISED`].
     pub need: String,
     /// The part of the memory, from 0 to 1.
     pub need_share: f64,
@@ -99,6 +101,9 @@ pub struct ActionEntry {
     pub remote_share: Option<f64>,
     pub pages: Vec<PagesEntry>,
     pub most_bytes: u64,
+    /// Nodes that pages are spread over, instead of `pages`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<u32>,
     /// The CPUs that threads are narrowed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,

@@ -3,41 +3,51 @@
 use nodewise_machine::placement::Placement;
 use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
 
-use super::profile::Profile;
+use super::profile::{Profile, total};
 use crate::finding::{Mend, Owner, Scope};
 
 /// A smaller part of the memory is not worth moving.
-const WORTH_MOVING: f64 = 0.01;
+pub(super) const WORTH_MOVING: f64 = 0.01;
 
 /// The commands; none where the owner takes back whatever others set, or a restart has to do it.
 pub(super) fn at_once(profile: &Profile, placement: &Placement, pid: u32, owner: &Owner) -> Vec<Mend> {
-    let is_open = matches!(owner, Owner::Itself | Owner::Service(_) | Owner::Container(..));
-    if !is_open {
+    if !is_open(owner) {
         return Vec::new();
     }
     pages(profile, placement, pid).into_iter().chain(cpus(profile, placement, pid, owner)).collect()
 }
 
-/// Moves pages to nodes that the process may use.
-fn pages(profile: &Profile, placement: &Placement, pid: u32) -> Option<Mend> {
-    let MemPolicy { mode, nodes, .. } = placement.policy.as_ref()?;
+/// Whether its owner leaves what others set.
+pub(super) const fn is_open(owner: &Owner) -> bool {
+    matches!(owner, Owner::Itself | Owner::Service(_) | Owner::Container(..))
+}
+
+/// The nodes that its pages have to leave, and how much that is; `None` where it is not worth the trouble.
+pub(super) fn pages_away(profile: &Profile, nodes: &NodeSet) -> Option<(NodeSet, Bytes)> {
     let memory = profile.memory.value()?;
-    let all: u64 = memory.values().map(|size| size.get()).sum();
     let away = memory.iter().filter(|(node, size)| size.get() > 0 && !nodes.contains(**node));
     let (from, size) = away.fold((NodeSet::new(), 0_u64), |(mut from, sum), (node, size)| {
         from.insert(*node);
         (from, sum.saturating_add(size.get()))
     });
+    (size as f64 > WORTH_MOVING * total(memory).get() as f64).then_some((from, Bytes::new(size)))
+}
+
+/// Moves pages to nodes that the process may use.
+fn pages(profile: &Profile, placement: &Placement, pid: u32) -> Option<Mend> {
+    let MemPolicy { mode, nodes, .. } = placement.policy.as_ref()?;
+    let all = total(profile.memory.value()?);
     let is_allowed = !nodes.is_empty() && nodes.is_subset(&profile.scope.memory_nodes);
     match mode {
-        PolicyMode::Bind | PolicyMode::Preferred if is_allowed && size as f64 > WORTH_MOVING * all as f64 => {
+        PolicyMode::Bind | PolicyMode::Preferred if is_allowed => {
+            let (from, size) = pages_away(profile, nodes)?;
             let what = "move its pages there; the policy for new pages stays as it is";
-            Some(Mend::migrate(what, pid, Some(&from), &nodes.to_string(), Bytes::new(size)))
+            Some(Mend::migrate(what, pid, Some(&from), &nodes.to_string(), size))
         }
         PolicyMode::Interleave if is_allowed => {
             let what = "spread its pages; the policy for new pages stays as it is";
             let to = format!("interleave:{nodes}");
-            Some(Mend::migrate(what, pid, None, &to, Bytes::new(all)))
+            Some(Mend::migrate(what, pid, None, &to, all))
         }
         _ => None,
     }

@@ -1,3 +1,5 @@
+mod apply;
+
 use std::collections::BTreeMap;
 
 use nodewise_machine::placement::Scope;

@@ -27,13 +27,15 @@ pub enum Need {
     Stranded(f64),
     /// Its memory is on one node, and threads run elsewhere: the part that is remote to uniform accesses.
     Scattered(f64),
+    /// Someone asked for the placement that `advise` names; this part of its memory is elsewhere.
+    Advised(f64),
 }
 
 impl Need {
     /// The part of the memory, from 0 to 1.
     pub const fn share(self) -> f64 {
         match self {
-            Self::Stranded(share) | Self::Scattered(share) => share,
+            Self::Stranded(share) | Self::Scattered(share) | Self::Advised(share) => share,
         }
     }
 }
@@ -45,12 +47,36 @@ pub struct Means {
     pub pages: Vec<PageMove>,
     /// Its threads are narrowed to these CPUs, of these nodes.
     pub cpus: Option<(CpuSet, NodeSet)>,
+    /// Its pages are spread, instead of `pages`.
+    pub spread: Option<Spread>,
+}
+
+/// Pages of a process that are spread over nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Nodes that its pages are on now.
+    pub from: NodeSet,
+    pub over: NodeSet,
+    /// What moves at most.
+    pub size: Bytes,
 }
 
 impl Means {
     /// Bytes that move.
     pub fn size(&self) -> Bytes {
-        self.pages.iter().map(|pages| pages.size).sum()
+        let spread = self.spread.as_ref().map_or(Bytes::new(0), |spread| spread.size);
+        self.pages.iter().map(|pages| pages.size).sum::<Bytes>() + spread
+    }
+
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.cpus.is_none() && self.spread.is_none()
+    }
+
+    /// The nodes that pages go to.
+    pub fn targets(&self) -> NodeSet {
+        let to = self.pages.iter().map(|pages| pages.to);
+        to.chain(self.spread.iter().flat_map(|spread| spread.over.iter())).collect()
     }
 }
 
@@ -210,7 +236,7 @@ fn stay(
     if free.min(cpus.len() as f64) < used / limits.cpu_use {
         return Err(Hold::NoCpus(home));
     }
-    Ok(Means { pages: Vec::new(), cpus: Some((cpus, NodeSet::from_iter([home]))) })
+    Ok(Means { cpus: Some((cpus, NodeSet::from_iter([home]))), ..Means::default() })
 }
 
 /// The scans of the kernel's balancing over a process; `None` where they are not counted.

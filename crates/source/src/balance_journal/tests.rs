@@ -19,6 +19,7 @@ fn began() -> Entry {
             remote_share: None,
             pages: vec![PagesEntry { from: 0, to: 1, size_bytes: 4096 }],
             most_bytes: 4096,
+            spread: Vec::new(),
             cpus: None,
         },
     })

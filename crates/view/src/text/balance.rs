@@ -38,6 +38,9 @@ fn means(action: &Action) -> String {
         let pages = action.means.pages.iter().map(|pages| format!("{} -> {}", pages.from, pages.to));
         parts.push(format!("pages {}", pages.collect::<Vec<_>>().join(", ")));
     }
+    if let Some(spread) = &action.means.spread {
+        parts.push(format!("pages spread over {}", node_names(&spread.over)));
+    }
     if let Some((cpus, nodes)) = &action.means.cpus {
         parts.push(format!("threads to {} (CPUs {cpus})", node_names(nodes)));
     }
@@ -52,6 +55,7 @@ fn why(need: Need) -> String {
         Need::Scattered(share) => {
             format!("its memory is on one node; {:.0} % of it is remote to its threads", share * 100.0)
         }
+        Need::Advised(share) => format!("advised; {:.0} % of its memory is elsewhere", share * 100.0),
     }
 }
 
@@ -192,8 +196,8 @@ mod tests {
         };
         Plan {
             actions: vec![
-                action("java", Need::Stranded(0.37), Means { pages: vec![pages], cpus: None }),
-                action("python3", Need::Scattered(0.5), Means { pages: Vec::new(), cpus: Some(cpus) }),
+                action("java", Need::Stranded(0.37), Means { pages: vec![pages], ..Means::default() }),
+                action("python3", Need::Scattered(0.5), Means { cpus: Some(cpus), ..Means::default() }),
             ],
             waiting: vec![Waiting {
                 process: process(7, "\u{1b}[2J"),

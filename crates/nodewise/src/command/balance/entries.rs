@@ -1,8 +1,9 @@
 //! Plans and actions as lines of the journal.
 
 use nodewise_diagnose::balance::{Action, Named, Need, Plan};
+use nodewise_machine::NodeId;
 use nodewise_source::balance_journal::{
-    ActionEntry, Entry, LeftAloneEntry, PagesEntry, PlanEntry, PlannedEntry, ProcessEntry, WaitingEntry,
+    self, ActionEntry, Entry, LeftAloneEntry, PagesEntry, PlanEntry, PlannedEntry, ProcessEntry, WaitingEntry,
 };
 
 use super::act::Acted;
@@ -20,6 +21,7 @@ const fn word(need: Need) -> &'static str {
     match need {
         Need::Stranded(_) => "stranded",
         Need::Scattered(_) => "scattered",
+        Need::Advised(_) => balance_journal::ADVISED,
     }
 }
 
@@ -35,6 +37,13 @@ pub(super) fn action(action: &Action) -> ActionEntry {
         remote_share: action.remote,
         pages: pages.collect(),
         most_bytes: action.most.get(),
+        spread: action
+            .means
+            .spread
+            .iter()
+            .flat_map(|spread| spread.over.iter())
+            .map(NodeId::number)
+            .collect(),
         cpus: action.means.cpus.as_ref().map(|(cpus, _)| cpus.to_string()),
     }
 }

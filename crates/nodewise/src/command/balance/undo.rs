@@ -7,7 +7,7 @@ use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::Detail;
-use nodewise_source::balance_journal::{Entry, OpenAction, ThreadChange};
+use nodewise_source::balance_journal::{ADVISED, Entry, OpenAction, ThreadChange};
 use nodewise_source::mapped::saved::Moved;
 use nodewise_source::process::{claims, family, status};
 use nodewise_source::sample::{Identity, Life};
@@ -33,14 +33,14 @@ const PRESSURE: f64 = nodewise_diagnose::balance::PRESSURE;
 
 /// The parts of an action that are taken back.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Parts {
+pub(in crate::command) enum Parts {
     All,
     Threads,
 }
 
 /// The result of taking an action back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Back {
+pub(in crate::command) struct Back {
     pub(super) has_ended: bool,
     pub(super) threads: usize,
     /// Threads whose CPUs another program has changed since.
@@ -89,7 +89,6 @@ impl Back {
 /// Runs `balance undo`.
 pub(super) fn run(args: &Undo) -> Outcome {
     let tree = Tree::live();
-    need_rights(&tree, "balance undo")?;
     let _lock = Lock::take()?;
     let machine = input::load("live", Detail::Full)?.machine;
     let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
@@ -117,6 +116,9 @@ pub(super) fn run(args: &Undo) -> Outcome {
             kept.path()
         )));
     }
+    if !open.iter().all(|action| is_own(&tree, Pid::new(action.began.process.pid))) {
+        need_rights(&tree, "balance undo")?;
+    }
     let mut is_whole = true;
     for action in &open {
         let back = take_back(&tree, &machine, &mut kept, action, Parts::All, args.rate)?;
@@ -128,8 +130,17 @@ pub(super) fn run(args: &Undo) -> Outcome {
     Ok(if is_whole { 0 } else { NOT_ALL })
 }
 
+/// Whether a process is this user's own; one that has ended needs no right.
+pub(in crate::command) fn is_own(tree: &Tree, pid: Pid) -> bool {
+    match status(tree, pid) {
+        Ok(Some(status)) => status.value.user == Some(rustix::process::geteuid().as_raw()),
+        Ok(None) => true,
+        Err(_) => false,
+    }
+}
+
 /// Takes an action back, as far as the process is still there.
-pub(super) fn take_back(
+pub(in crate::command) fn take_back(
     tree: &Tree,
     machine: &Machine,
     kept: &mut Kept,
@@ -221,12 +232,22 @@ fn may_go_back(tree: &Tree, action: &OpenAction, pid: Pid) -> Result<(), String>
     if action.began.image.is_some() && image != action.began.image {
         return Err("it runs another program now: its pages stay".to_owned());
     }
+    // One that a user named may have had its policy all along.
+    let is_named = action.began.action.need == ADVISED;
+    if is_named {
+        return in_cpuset(tree, action, pid);
+    }
     if let Some(why) = policy_now(tree, pid)? {
         return Err(format!("it {why}: its pages stay"));
     }
     if claims::claims(tree, pid).policies.is_none_or(|policies| !policies.is_empty()) {
         return Err("a thread has a memory policy, or an unknown one: its pages stay".to_owned());
     }
+    in_cpuset(tree, action, pid)
+}
+
+/// Whether the process may use the nodes that its pages came from.
+fn in_cpuset(tree: &Tree, action: &OpenAction, pid: Pid) -> Result<(), String> {
     let status = status(tree, pid).ok().flatten();
     let allowed = status.and_then(|parsed| parsed.value.mems_allowed);
     if !allowed.is_some_and(|allowed| action.runs.iter().all(|run| allowed.contains(run.node))) {
@@ -250,8 +271,10 @@ fn restore_pages(
     let sent: BTreeMap<u32, u32> = sent.map(|pages| (pages.from, pages.to)).collect();
     let mut regions = regions_back(&runs);
     for (region, run) in regions.iter_mut().zip(&runs) {
-        let to = sent.get(&run.node.number()).map(|to| (NodeId::new(*to), run.node));
-        region.goal = Goal::Nodes(to.into_iter().collect());
+        let spread = action.began.action.spread.iter();
+        let to = sent.get(&run.node.number()).into_iter().chain(spread);
+        let to = to.map(|to| (NodeId::new(*to), run.node)).filter(|(to, from)| to != from);
+        region.goal = Goal::Nodes(to.collect());
     }
     let page = Bytes::new(page_size() as u64);
     let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };

@@ -72,6 +72,7 @@ fn began(pid: Pid) -> Entry {
         remote_share: None,
         pages: Vec::new(),
         most_bytes: 0,
+        spread: Vec::new(),
         cpus: None,
     };
     Entry::Began(Began { process, at_ticks, image: None, action })
