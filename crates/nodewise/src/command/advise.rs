@@ -1,5 +1,6 @@
 //! `nodewise advise`.
 
+mod apply;
 mod reading;
 mod recipes;
 mod trial;
@@ -31,6 +32,9 @@ use crate::{input, output};
 pub fn run(args: &Advise, global: &Global) -> Outcome {
     let applications = knowledge::applications().map_err(|error| Failure::new(INTERNAL, error))?;
     let horizon = args.horizon.unwrap_or(HORIZON);
+    if let Some(unit) = args.unit.as_ref().filter(|_| args.revert) {
+        return apply::revert(unit);
+    }
     if args.trial.is_some() && args.command.is_empty() {
         return Err(Failure::usage("--trial starts a program: expected -- PROGRAM"));
     }
@@ -119,6 +123,21 @@ fn process(
         InForce::Yes => Vec::new(),
         _ => advice.at_once(&profile, watched.process.pid.number(), &owner),
     };
+    let applied = if args.apply {
+        let (name, in_force, recipes) = (&process.name, &in_force, &recipes);
+        let placed = apply::Placed {
+            watched,
+            name,
+            profile: &profile,
+            advice: &advice,
+            owner: &owner,
+            in_force,
+            recipes,
+        };
+        Some(apply::apply(&placed, args)?)
+    } else {
+        None
+    };
     let wall = now.moment.wall;
     let subject = subject(process, &owner);
     let report = AdviceReport {
@@ -134,8 +153,12 @@ fn process(
         at_once: &at_once,
         ask: recipes::tune(&profile, &advice, &args.command, matches!(owner, Owner::Service(_))),
         trial: None,
+        applied: applied.as_ref(),
     };
     show(&report, args, global)?;
+    if let Some(applied) = &applied {
+        return Ok(apply::code(applied));
+    }
     Ok(match in_force {
         _ if !args.check => 0,
         InForce::Yes => 0,
@@ -183,6 +206,7 @@ fn unstarted(args: &Advise, global: &Global, applications: &[Application], horiz
         at_once: &[],
         ask: recipes::tune(&profile, &advice, &args.command, false),
         trial: Some(recipes::trial(&args.command)),
+        applied: None,
     };
     show(&report, args, global)?;
     Ok(0)

@@ -1,10 +1,10 @@
 //! `nodewise balance`: processes and their memory on the same nodes.
 
-mod act;
+pub(in crate::command) mod act;
 mod entries;
-mod guard;
-mod kept;
-mod undo;
+pub(in crate::command) mod guard;
+pub(in crate::command) mod kept;
+pub(in crate::command) mod undo;
 mod watch;
 
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn limits(args: &Balance) -> Limits {
 }
 
 /// Refuses without the rights to move pages of others and to look into them.
-fn need_rights(tree: &Tree, verb: &str) -> Result<(), Failure> {
+pub(in crate::command) fn need_rights(tree: &Tree, verb: &str) -> Result<(), Failure> {
     let own = status(tree, Pid::new(std::process::id())).ok().flatten();
     let own = own.map(|parsed| parsed.value).unwrap_or_default();
     let is_missing = |(_, bit): &&(&str, u32)| own.has_capability(*bit) != Some(true);
@@ -231,6 +231,7 @@ impl Session<'_> {
             tree: &self.tree,
             machine: self.watcher.machine(),
             limits: self.controller.limits(),
+            reason: guard::Reason::Found,
             everyone: self.watcher.everyone(),
             interrupt: Arc::clone(interrupt),
             until: self.until,

@@ -110,3 +110,44 @@ fn wrong_usage_is_named() {
         assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
     }
 }
+
+#[test]
+fn what_is_applied_to_a_process_of_ones_own_needs_no_right_and_nothing_is_changed_where_nothing_has_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let program = Running::start("cat", &[]);
+    let pid = program.pid();
+    let words =
+        ["advise", "--apply", "--json", "--window=300ms", "--journal", journal.to_str().unwrap(), &pid];
+    let document = run(&[&words[..], &["--dry-run"]].concat()).ok_json();
+    let apply = &document["apply"];
+    assert_eq!((&apply["dry_run"], &apply["end"]), (&Value::Bool(true), &Value::Null), "{document}");
+    assert!(!journal.exists(), "a dry run keeps no journal");
+    let done = run(&words);
+    let apply = &done.json()["apply"];
+    let nothing = apply["steps"].as_array().unwrap().is_empty();
+    assert_eq!(apply["end"].is_null(), nothing, "{apply}");
+    if nothing {
+        // One node, or the program is where it should be.
+        assert_eq!(apply["undo"].as_array().unwrap().len(), 0, "{apply}");
+        assert!(!journal.exists(), "{apply}");
+    }
+}
+
+#[test]
+fn wrong_usage_of_apply_is_named() {
+    for (arguments, code, words) in [
+        (&["advise", "1", "--dry-run"][..], 2, "--apply"),
+        (&["advise", "--apply", "--", "true"], 2, "--apply"),
+        (&["advise", "1", "--apply", "--check"], 2, "--check"),
+        (&["advise", "1", "--revert"], 2, "--revert"),
+        (&["advise", "--revert"], 2, "--unit"),
+        (&["advise", "--unit", "../x", "--revert"], 3, "is not the name of a service"),
+        (&["advise", "--unit", "no-such-unit-here", "--revert"], 3, "nothing to take back"),
+        (&["advise", "1", "--apply", "--rate", "fast"], 2, "--rate"),
+    ] {
+        let done = run(arguments);
+        assert_eq!(done.code, Some(code), "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
+    }
+}

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use nodewise_diagnose::advice::{Advice, Condition, Flip, InForce, Profile};
+use nodewise_diagnose::balance::Means;
 use nodewise_diagnose::finding::{Mend, Subject};
 use nodewise_diagnose::knowledge::{Application, OwnOption};
+use nodewise_machine::check::node_names;
 use nodewise_machine::placement::Placement;
+use nodewise_machine::plural::plural;
 use nodewise_machine::printable::quote;
+use nodewise_machine::{Bytes, CpuSet};
 
 use super::doctor::{subject, value};
 
@@ -26,6 +30,97 @@ pub struct Recipe {
     pub tool: &'static str,
     pub text: String,
     pub notes: Vec<String>,
+}
+
+/// The undoable part of an advice: planned, or applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppliedAdvice {
+    /// Whether the steps were only planned.
+    pub is_dry: bool,
+    pub means: Means,
+    /// The CPUs that the process has before.
+    pub cpus: Option<CpuSet>,
+    /// Bytes per second at most.
+    pub rate: Bytes,
+    /// What cannot be applied, each with the reason.
+    pub left: Vec<String>,
+    /// Why this user could not apply it.
+    pub missing_rights: Option<String>,
+    /// `None`: nothing was done to the process.
+    pub end: Option<AppliedEnd>,
+    /// The file for its unit's next start.
+    pub drop_in: Option<AppliedDropIn>,
+    /// Commands that take it back.
+    pub undo: Vec<String>,
+}
+
+/// The end of an applied advice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppliedEnd {
+    /// Its number in the journal of `balance`.
+    pub id: u64,
+    pub ending: String,
+    pub moved: Bytes,
+    pub failed: Bytes,
+    /// Threads whose CPUs were set.
+    pub threads: usize,
+    pub took: Duration,
+    /// Whether all of it was done.
+    pub is_whole: bool,
+}
+
+/// A drop-in of systemd.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppliedDropIn {
+    pub path: String,
+    /// The difference, as `patch` reads it.
+    pub diff: String,
+    pub is_written: bool,
+    /// Commands for a person, which are not run.
+    pub next: Vec<String>,
+}
+
+impl AppliedAdvice {
+    /// The steps for the running process, in words.
+    pub fn steps(&self) -> Vec<String> {
+        let seconds = |size: Bytes| {
+            let seconds = size.get() as f64 / self.rate.get().max(1) as f64;
+            format!("{size} at most, at {}/s: about {:.0} s", self.rate, seconds.ceil())
+        };
+        let pages = self.means.pages.iter().map(|pages| {
+            format!("move pages of node {} to node {}: {}", pages.from, pages.to, seconds(pages.size))
+        });
+        let spread = self.means.spread.iter().map(|spread| {
+            format!("spread its pages over {}: {}", node_names(&spread.over), seconds(spread.size))
+        });
+        let cpus = self.means.cpus.iter().map(|(cpus, nodes)| {
+            let held = self.cpus.as_ref().map_or_else(String::new, |held| format!(", instead of {held}"));
+            format!("keep its threads on CPUs {cpus} ({}){held}", node_names(nodes))
+        });
+        pages.chain(spread).chain(cpus).collect()
+    }
+
+    /// The result in one line.
+    pub fn result(&self) -> String {
+        if self.is_dry {
+            return "dry run: nothing was changed".to_owned();
+        }
+        let Some(end) = &self.end else { return "nothing to do to the running process".to_owned() };
+        let mut words = format!("{} moved", end.moved);
+        if end.threads > 0 {
+            words.push_str(&format!(", {} bound", plural(end.threads, "thread")));
+        }
+        if end.took > Duration::ZERO {
+            words.push_str(&format!(", in {:.1} s", end.took.as_secs_f64()));
+        }
+        if end.failed > Bytes::new(0) {
+            words.push_str(&format!("; {} could not be moved", end.failed));
+        }
+        if !end.is_whole {
+            words.push_str(&format!("; ended early: {}", end.ending));
+        }
+        words
+    }
 }
 
 /// An advice, and what a reader has to know beside it.
@@ -49,6 +144,8 @@ pub struct AdviceReport<'a> {
     pub ask: Option<String>,
     /// The command that would watch a program which was not started.
     pub trial: Option<String>,
+    /// With `--apply`.
+    pub applied: Option<&'a AppliedAdvice>,
 }
 
 impl AdviceReport<'_> {

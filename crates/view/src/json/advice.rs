@@ -1,14 +1,16 @@
 //! `nodewise.advice/1`: the placement that a program should have.
 
 use nodewise_diagnose::advice::{AdviceEvidence, Flip, InForce};
+use nodewise_diagnose::balance::PageMove;
 use nodewise_diagnose::finding::Mend;
 use nodewise_diagnose::knowledge::{Application, OwnOption};
+use nodewise_machine::NodeId;
 use nodewise_machine::placement::Placement;
 use serde::Serialize;
 
 use super::doctor::{MendJson, SubjectJson, ValueJson};
 use super::{pretty, rounded};
-use crate::digest::advice::{AdviceReport, AdvisedProgram, condition};
+use crate::digest::advice::{AdviceReport, AdvisedProgram, AppliedAdvice, condition};
 
 /// Writes the report.
 pub fn advice(report: &AdviceReport<'_>) -> String {
@@ -45,6 +47,9 @@ struct AdviceJson<'a> {
     ask_tune: AskJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<&'a str>,
+    /// With `--apply`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    apply: Option<ApplyJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<ProgramJson<'a>>,
 }
@@ -137,6 +142,93 @@ struct OptionJson<'a> {
     text: &'a str,
 }
 
+/// The undoable part of an advice: planned, or applied.
+#[derive(Serialize)]
+struct ApplyJson<'a> {
+    dry_run: bool,
+    result: String,
+    steps: Vec<String>,
+    pages: Vec<PageMoveJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spread_over: Option<Vec<u32>>,
+    most_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<String>,
+    not_applied: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_rights: Option<&'a str>,
+    /// Missing: nothing was done to the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<ApplyEndJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drop_in: Option<DropInJson<'a>>,
+    undo: &'a [String],
+}
+
+#[derive(Serialize)]
+struct PageMoveJson {
+    from: u32,
+    to: u32,
+    size_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ApplyEndJson<'a> {
+    id: u64,
+    ending: &'a str,
+    moved_bytes: u64,
+    failed_bytes: u64,
+    threads: usize,
+    took_s: f64,
+}
+
+#[derive(Serialize)]
+struct DropInJson<'a> {
+    path: &'a str,
+    diff: &'a str,
+    written: bool,
+    next: &'a [String],
+}
+
+impl<'a> ApplyJson<'a> {
+    fn from_applied(applied: &'a AppliedAdvice) -> Self {
+        let means = &applied.means;
+        let page_move = |pages: &PageMove| PageMoveJson {
+            from: pages.from.number(),
+            to: pages.to.number(),
+            size_bytes: pages.size.get(),
+        };
+        let end = applied.end.as_ref().map(|end| ApplyEndJson {
+            id: end.id,
+            ending: &end.ending,
+            moved_bytes: end.moved.get(),
+            failed_bytes: end.failed.get(),
+            threads: end.threads,
+            took_s: rounded(end.took.as_secs_f64()),
+        });
+        let drop_in = applied.drop_in.as_ref().map(|file| DropInJson {
+            path: &file.path,
+            diff: &file.diff,
+            written: file.is_written,
+            next: &file.next,
+        });
+        Self {
+            dry_run: applied.is_dry,
+            result: applied.result(),
+            steps: applied.steps(),
+            pages: means.pages.iter().map(page_move).collect(),
+            spread_over: means.spread.as_ref().map(|spread| spread.over.iter().map(NodeId::number).collect()),
+            most_bytes: means.size().get(),
+            cpus: means.cpus.as_ref().map(|(cpus, _)| cpus.to_string()),
+            not_applied: &applied.left,
+            missing_rights: applied.missing_rights.as_deref(),
+            end,
+            drop_in,
+            undo: &applied.undo,
+        }
+    }
+}
+
 impl<'a> AdviceJson<'a> {
     fn from_report(report: &'a AdviceReport<'a>) -> Self {
         let advice = report.advice;
@@ -185,6 +277,7 @@ impl<'a> AdviceJson<'a> {
                 placements: advice.ask.iter().map(placement).collect(),
             },
             trial: report.trial.as_deref(),
+            apply: report.applied.map(ApplyJson::from_applied),
             program: report.application.map(|application| ProgramJson::new(application, report.options())),
         }
     }

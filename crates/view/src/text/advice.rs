@@ -17,6 +17,7 @@ pub fn advice(report: &AdviceReport<'_>, style: &Style) -> String {
     why(report, &mut page);
     recipes(report, &mut page);
     at_once(report, &mut page);
+    applied(report, &mut page);
     experiment(report, &mut page);
     sources(report, &mut page);
     page.finish()
@@ -124,7 +125,38 @@ fn recipes(report: &AdviceReport<'_>, page: &mut Page) {
     }
 }
 
+/// What was applied, or would be; the commands of `at_once` are then not for typing.
+fn applied(report: &AdviceReport<'_>, page: &mut Page) {
+    let Some(applied) = report.applied else { return };
+    page.heading("Apply", &applied.result());
+    for step in applied.steps() {
+        page.line(6, &Line::from(format!("  - {step}")));
+    }
+    for left in &applied.left {
+        page.line(4, &Line::from(format!("  not applied: {left}")));
+    }
+    if let Some(missing) = &applied.missing_rights {
+        page.line(4, &Line::from("  ").with(Ink::Notable, missing.as_str()));
+    }
+    if let Some(drop_in) = &applied.drop_in {
+        let verb = if drop_in.is_written { "written" } else { "would be written" };
+        page.line(4, &Line::from(format!("  {verb}: {}", drop_in.path)));
+        drop_in.diff.lines().for_each(|line| page.verbatim(4, line));
+        for next in &drop_in.next {
+            page.line(4, &Line::from("  not run, for you to decide:"));
+            page.verbatim(4, next);
+        }
+    }
+    for command in &applied.undo {
+        page.line(4, &Line::from("  ").with(Ink::Faint, "undo:"));
+        page.verbatim(4, command);
+    }
+}
+
 fn at_once(report: &AdviceReport<'_>, page: &mut Page) {
+    if report.applied.is_some() {
+        return;
+    }
     for mend in report.at_once {
         page.heading("Now", &format!("{} ({})", mend.what, price(mend)));
         for command in &mend.commands {

@@ -6,12 +6,15 @@ use std::time::Duration;
 use nodewise_diagnose::advice::{
     Advice, HORIZON, Known, Profile, ProgramReading, Quality, Sharing, unstarted,
 };
+use nodewise_diagnose::balance::{Means, PageMove};
 use nodewise_diagnose::finding::{Owner, Subject};
 use nodewise_diagnose::knowledge::{self, Application};
 use nodewise_diagnose::sample::{Identity, NodeSample, Sample};
 use nodewise_diagnose::{Pid, Situation};
-use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId, spec};
-use nodewise_view::digest::advice::{AdviceReport, AdvisedProgram, Recipe};
+use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId, NodeSet, spec};
+use nodewise_view::digest::advice::{
+    AdviceReport, AdvisedProgram, AppliedAdvice, AppliedDropIn, AppliedEnd, Recipe,
+};
 use nodewise_view::{Style, json, text};
 use serde_json::Value as Json;
 use unicode_width::UnicodeWidthStr;
@@ -94,6 +97,7 @@ fn with_report<T>(name: &str, show: impl FnOnce(&AdviceReport<'_>) -> T) -> T {
         at_once: &at_once,
         ask: Some("nodewise tune --placement default -- PROGRAM".to_owned()),
         trial: None,
+        applied: None,
     })
 }
 
@@ -132,6 +136,74 @@ fn text_and_json_agree() {
             Json::Null => assert!(fact["value"].is_object(), "{fact}"),
             reason => assert!(shown.contains(&word(reason)), "{fact}"),
         }
+    }
+}
+
+/// An applied advice with everything in it.
+fn applied(is_dry: bool) -> AppliedAdvice {
+    let pages = PageMove { from: NodeId::new(2), to: NodeId::new(1), size: Bytes::from_mib(512) };
+    let cpus = ("8-15".parse().unwrap(), NodeSet::from([1]));
+    let end = AppliedEnd {
+        id: 7,
+        ending: "interrupted".to_owned(),
+        moved: Bytes::from_mib(256),
+        failed: Bytes::from_kib(4),
+        threads: 3,
+        took: Duration::from_millis(1500),
+        is_whole: false,
+    };
+    AppliedAdvice {
+        is_dry,
+        means: Means { pages: vec![pages], cpus: Some(cpus), spread: None },
+        cpus: Some("0-31".parse().unwrap()),
+        rate: Bytes::from_mib(100),
+        left: vec!["its memory policy (bind:1): only the program can set its own".to_owned()],
+        missing_rights: is_dry.then(|| "advise --apply needs CAP_SYS_NICE".to_owned()),
+        end: (!is_dry).then_some(end),
+        drop_in: Some(AppliedDropIn {
+            path: "/etc/systemd/system/mysqld.service.d/50-nodewise.conf".to_owned(),
+            diff: "+NUMAPolicy=bind\n".to_owned(),
+            is_written: !is_dry,
+            next: vec!["systemctl daemon-reload".to_owned()],
+        }),
+        undo: if is_dry { Vec::new() } else { vec!["nodewise balance undo 7".to_owned()] },
+    }
+}
+
+#[test]
+fn what_is_applied_is_shown_instead_of_commands_and_text_and_json_agree() {
+    for is_dry in [true, false] {
+        let applied = applied(is_dry);
+        let (shown, document) = with_report("mysqld", |report| {
+            let report = AdviceReport { applied: Some(&applied), ..report.clone() };
+            (text::advice(&report, &Style::plain(400)), json::advice(&report))
+        });
+        let document: Json = serde_json::from_str(&document).unwrap();
+        let apply = &document["apply"];
+        let texts = |value: &Json| {
+            value.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+        };
+        let mut words: Vec<String> = texts(&apply["steps"]);
+        words.extend::<Vec<String>>(texts(&apply["not_applied"]));
+        words.extend::<Vec<String>>(texts(&apply["undo"]));
+        words.push(apply["result"].as_str().unwrap().to_owned());
+        words.push(apply["drop_in"]["path"].as_str().unwrap().to_owned());
+        words.extend(apply["missing_rights"].as_str().map(str::to_owned));
+        assert_eq!(words.len(), 3 + 2 + 1, "{apply}");
+        for words in words {
+            assert!(shown.contains(&words), "{words}: {shown}");
+        }
+        assert!(!shown.contains("\nNow  "), "commands to type are for those who do not apply it: {shown}");
+        assert_eq!(
+            (apply["dry_run"].as_bool(), apply["drop_in"]["written"].as_bool()),
+            (Some(is_dry), Some(!is_dry))
+        );
+        assert_eq!(apply["end"].is_null(), is_dry);
+        let step = "move pages of node 2 to node 1: 512 MiB at most, at 100 MiB/s: about 6 s";
+        assert!(shown.contains(step) && shown.contains("CPUs 8-15 (node 1), instead of 0-31"), "{shown}");
+        let result =
+            "256 MiB moved, 3 threads bound, in 1.5 s; 4 KiB could not be moved; ended early: interrupted";
+        assert_eq!(shown.contains(result), !is_dry, "{shown}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::attribution::to_ticks;
 use nodewise_diagnose::balance::{Action, Done, Limits};
-use nodewise_machine::{Bytes, CpuSet, Machine, NodeId, NodeSet};
+use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
 use nodewise_source::mapped::saved::{Moved, Run};
 use nodewise_source::mapped::{MemoryKind, mappings};
@@ -19,7 +19,7 @@ use nodewise_syscall::pages::{PageLocation, Tried, page_size};
 use nodewise_syscall::{Call, CallError, Errno, PageScope, Task, affinity};
 
 use super::entries;
-use super::guard::Guard;
+use super::guard::{Guard, Reason};
 use super::kept::Kept;
 use crate::failure::Failure;
 use crate::migration::engine::{self, Ending, Memory, MigrationReport, State, Surroundings, migrate};
@@ -37,31 +37,37 @@ const TRIED: u64 = 64 << 20;
 const MOST_JOURNAL: u64 = 16 << 20;
 
 /// The ending of an action that was carried out as planned.
-pub(super) const DONE: &str = "done";
+pub(in crate::command) const DONE: &str = "done";
 
 /// Everything an action needs of this system.
-pub(super) struct Actor<'a> {
-    pub(super) tree: &'a Tree,
-    pub(super) machine: &'a Machine,
-    pub(super) limits: &'a Limits,
-    /// CPUs and nodes that processes have by default.
-    pub(super) everyone: &'a Allowed,
-    pub(super) interrupt: Arc<AtomicBool>,
+pub(in crate::command) struct Actor<'a> {
+    pub(in crate::command) tree: &'a Tree,
+    pub(in crate::command) machine: &'a Machine,
+    pub(in crate::command) limits: &'a Limits,
+    pub(in crate::command) reason: Reason,
+    /// CPUs and nodes that processes have by default; of a process that a user named, those that it has.
+    pub(in crate::command) everyone: &'a Allowed,
+    pub(in crate::command) interrupt: Arc<AtomicBool>,
     /// When an action is to end, however far it is.
-    pub(super) until: Option<Instant>,
+    pub(in crate::command) until: Option<Instant>,
 }
 
 /// A carried out action.
-pub(super) struct Acted {
-    pub(super) done: Done,
-    pub(super) ending: String,
-    pub(super) took: Duration,
+pub(in crate::command) struct Acted {
+    pub(in crate::command) done: Done,
+    pub(in crate::command) ending: String,
+    pub(in crate::command) took: Duration,
 }
 
 impl Actor<'_> {
     /// Carries an action out. What the kernel or the process refuses ends it; only a journal that cannot be written is
     /// an error.
-    pub(super) fn act(&self, kept: &mut Kept, id: u64, action: &Action) -> Result<Acted, Failure> {
+    pub(in crate::command) fn act(
+        &self,
+        kept: &mut Kept,
+        id: u64,
+        action: &Action,
+    ) -> Result<Acted, Failure> {
         let mut acted = Acted { done: Done::default(), ending: DONE.to_owned(), took: Duration::ZERO };
         let pid = action.process.identity.pid;
         let mut guard = self.guard(action);
@@ -82,7 +88,7 @@ impl Actor<'_> {
                 acted.ending = why;
             }
         }
-        if acted.ending == DONE && !action.means.pages.is_empty() {
+        if acted.ending == DONE && !action.means.targets().is_empty() {
             self.move_pages(kept, id, action, &mut guard, &mut acted)?;
         }
         kept.write(Some(id), entries::ended(&acted))?;
@@ -93,7 +99,8 @@ impl Actor<'_> {
         let cpus = action.means.cpus.as_ref().map(|(cpus, _)| cpus);
         let online = self.machine.online_cpus();
         let identity = action.process.identity;
-        Guard::new(self.tree, self.limits, self.everyone, online, identity, targets(action), cpus)
+        let targets = action.means.targets();
+        Guard::new(self.tree, self.limits, self.reason, self.everyone, online, identity, targets, cpus)
     }
 
     /// Narrows the CPUs of all threads; returns why it could not.
@@ -114,6 +121,10 @@ impl Actor<'_> {
             let new: Vec<_> = threads.into_iter().filter(|thread| seen.insert(*thread)).collect();
             let change = |thread: &claims::Thread| {
                 let before = claims::cpus(self.tree, pid, thread.tid)??;
+                // A thread that keeps to some of them has its reasons.
+                if before.is_subset(cpus) {
+                    return None;
+                }
                 Some(ThreadChange {
                     tid: thread.tid,
                     started_ticks: thread.started_ticks,
@@ -121,8 +132,7 @@ impl Actor<'_> {
                     after: cpus.to_string(),
                 })
             };
-            let changes: Vec<ThreadChange> =
-                new.iter().filter_map(change).filter(|change| change.before != change.after).collect();
+            let changes: Vec<ThreadChange> = new.iter().filter_map(change).collect();
             if new.is_empty() {
                 return Ok(Ok(()));
             }
@@ -164,7 +174,7 @@ impl Actor<'_> {
         acted: &mut Acted,
     ) -> Result<(), Failure> {
         let identity = action.process.identity;
-        let goal = Goal::Nodes(action.means.pages.iter().map(|pages| (pages.from, pages.to)).collect());
+        let goal = goal(action);
         let kinds: Vec<MemoryKind> =
             MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::File).collect();
         let Some(mappings) = mappings(self.tree, identity.pid).ok().flatten() else {
@@ -229,9 +239,12 @@ impl Actor<'_> {
     }
 }
 
-/// The nodes that pages go to.
-fn targets(action: &Action) -> NodeSet {
-    action.means.pages.iter().map(|pages| pages.to).collect()
+/// Where the pages of an action go.
+fn goal(action: &Action) -> Goal {
+    match &action.means.spread {
+        Some(spread) => Goal::Interleave { from: spread.from.clone(), over: spread.over.iter().collect() },
+        None => Goal::Nodes(action.means.pages.iter().map(|pages| (pages.from, pages.to)).collect()),
+    }
 }
 
 /// The memory of a process, with the pages of each batch in the journal before they move.

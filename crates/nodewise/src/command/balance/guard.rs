@@ -21,10 +21,20 @@ const THREADS: Duration = Duration::from_secs(1);
 /// How often mappings and other programs are looked at, at most.
 const ALL: Duration = Duration::from_secs(5);
 
+/// Why a process is acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::command) enum Reason {
+    /// The controller found it: what anyone has placed is left alone.
+    Found,
+    /// A user named it: policies of its own, children and a debugger are that user's business.
+    Named,
+}
+
 /// A process that is to stay as the plan saw it.
 pub(super) struct Guard<'a> {
     pub(super) tree: &'a Tree,
     pub(super) limits: &'a Limits,
+    pub(super) reason: Reason,
     /// CPUs and nodes that processes have by default.
     pub(super) everyone: &'a Allowed,
     pub(super) online: CpuSet,
@@ -45,6 +55,7 @@ impl<'a> Guard<'a> {
     pub(super) fn new(
         tree: &'a Tree,
         limits: &'a Limits,
+        reason: Reason,
         everyone: &'a Allowed,
         online: CpuSet,
         identity: Identity,
@@ -55,6 +66,7 @@ impl<'a> Guard<'a> {
         Self {
             tree,
             limits,
+            reason,
             everyone,
             online,
             identity,
@@ -76,7 +88,7 @@ impl<'a> Guard<'a> {
             self.next_threads = Instant::now() + THREADS.max(now.elapsed() * PART);
         }
         let now = Instant::now();
-        if now >= self.next_all {
+        if self.reason == Reason::Found && now >= self.next_all {
             self.memory()?;
             self.next_all = Instant::now() + ALL.max(now.elapsed() * PART);
         }
@@ -86,6 +98,9 @@ impl<'a> Guard<'a> {
     /// Looks at everything, and whether it has children, which would inherit CPUs.
     pub(super) fn confirm(&self) -> Result<(), String> {
         self.threads()?;
+        if self.reason == Reason::Named {
+            return Ok(());
+        }
         self.memory()?;
         let pid = self.identity.pid;
         if self.cpus.is_some() && family(self.tree, pid).len() > 1 {
@@ -114,28 +129,38 @@ impl<'a> Guard<'a> {
             return Err("changed meanwhile: it is in a narrower cpuset".to_owned());
         }
         let claims = claims::claims(self.tree, pid);
-        if claims.realtime != Some(false) || claims.traced != Some(false) {
-            return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
+        if self.reason == Reason::Found {
+            untouched(&claims)?;
         }
-        if !claims.policies.is_some_and(|policies| policies.is_empty()) {
-            return Err("changed meanwhile: a thread has a memory policy, or an unknown one".to_owned());
-        }
-        let Some(threads) = claims.cpus else {
-            return Err("the CPUs of its threads are not readable".to_owned());
-        };
-        if !threads.iter().all(|cpus| self.is_free(cpus)) {
-            return Err("changed meanwhile: another program set the CPUs of its threads".to_owned());
-        }
+        self.cpus_are_free(claims.cpus)?;
         if self.kills.is_none() || kills(self.tree) != self.kills {
             return Err("the kernel killed a process for want of memory, or does not say".to_owned());
         }
         Ok(())
     }
 
+    /// Whether no other hand has set the CPUs of its threads.
+    fn cpus_are_free(&self, threads: Option<Vec<CpuSet>>) -> Result<(), String> {
+        // Pages of a process that a user named may move whatever its CPUs are.
+        if self.reason == Reason::Named && self.cpus.is_none() {
+            return Ok(());
+        }
+        let threads = threads.ok_or("the CPUs of its threads are not readable")?;
+        if threads.iter().all(|cpus| self.is_free(cpus)) {
+            return Ok(());
+        }
+        Err(match self.reason {
+            Reason::Found => "changed meanwhile: another program set the CPUs of its threads",
+            Reason::Named => "some of its threads have CPUs of their own, which are left alone",
+        }
+        .to_owned())
+    }
+
     /// Whether a thread has the CPUs of every process, or those of this action.
     pub(super) fn is_free(&self, cpus: &CpuSet) -> bool {
         self.everyone.cpus.as_ref().is_some_and(|all| is_default(cpus, all, &self.online))
             || self.cpus == Some(cpus)
+            || self.reason == Reason::Named && self.cpus.is_some_and(|own| cpus.is_subset(own))
     }
 
     fn memory(&self) -> Result<(), String> {
@@ -156,6 +181,17 @@ impl<'a> Guard<'a> {
         let room = nodewise_diagnose::balance::room;
         Some(room(now.size, now.free, now.available, now.high, self.has_swap, self.limits))
     }
+}
+
+/// Whether it has the usual class, no tracer and no policy.
+fn untouched(claims: &claims::Claims) -> Result<(), String> {
+    if claims.realtime != Some(false) || claims.traced != Some(false) {
+        return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
+    }
+    if !claims.policies.as_ref().is_some_and(Vec::is_empty) {
+        return Err("changed meanwhile: a thread has a memory policy, or an unknown one".to_owned());
+    }
+    Ok(())
 }
 
 /// Why the policies of a process's mappings forbid to touch it now; `None` where they do not.

@@ -31,7 +31,7 @@ const MOST_BYTES: u64 = 256 << 20;
 const LARGE_BYTES: usize = 4 << 20;
 
 /// The journal, opened for more lines.
-pub(super) struct Kept {
+pub(in crate::command) struct Kept {
     path: PathBuf,
     file: File,
     boot: String,
@@ -51,7 +51,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Opens it; a missing file is an empty journal.
-    pub(super) fn open(named: Option<&Path>, tree: &Tree, prints: bool) -> Result<Self, Failure> {
+    pub(in crate::command) fn open(named: Option<&Path>, tree: &Tree, prints: bool) -> Result<Self, Failure> {
         let path = named.map_or_else(|| state_file(NAME), |path| Ok(path.to_owned()))?;
         let boot = this_boot(tree)?;
         let wrong = |why: String| unusable(&path, &why);
@@ -86,12 +86,12 @@ impl Kept {
     }
 
     /// Its file.
-    pub(super) fn path(&self) -> String {
+    pub(in crate::command) fn path(&self) -> String {
         self.path.display().to_string()
     }
 
     /// Actions that were not taken back, the oldest first.
-    pub(super) fn open_actions(&self) -> Vec<OpenAction> {
+    pub(in crate::command) fn open_actions(&self) -> Vec<OpenAction> {
         open_actions(&self.lines)
     }
 
@@ -101,7 +101,7 @@ impl Kept {
     }
 
     /// Lines that are none of this journal.
-    pub(super) fn bad(&self) -> &[String] {
+    pub(in crate::command) fn bad(&self) -> &[String] {
         &self.bad
     }
 
@@ -119,14 +119,14 @@ impl Kept {
     }
 
     /// The number of the next action.
-    pub(super) fn next_id(&mut self) -> u64 {
+    pub(in crate::command) fn next_id(&mut self) -> u64 {
         let id = self.next;
         self.next += 1;
         id
     }
 
     /// Writes a step down; it is on the disk when this returns.
-    pub(super) fn write(&mut self, id: Option<u64>, entry: Entry) -> Result<(), Failure> {
+    pub(in crate::command) fn write(&mut self, id: Option<u64>, entry: Entry) -> Result<(), Failure> {
         let line = line(&self.boot, id, entry);
         let text = line.to_text();
         if self.is_broken {
@@ -186,7 +186,7 @@ fn append(path: &Path) -> std::io::Result<File> {
 }
 
 /// The right to change processes, which one balance has at a time; it ends with the process, however that ends.
-pub(super) struct Lock {
+pub(in crate::command) struct Lock {
     _file: File,
 }
 
@@ -195,7 +195,7 @@ impl Lock {
     ///
     /// # Errors
     /// Another balance, by its number.
-    pub(super) fn take() -> Result<Self, Failure> {
+    pub(in crate::command) fn take() -> Result<Self, Failure> {
         let is_root = rustix::process::geteuid().is_root();
         let path = if is_root { Path::new(RUNNING).join(LOCK) } else { state_file(LOCK)? };
         Self::take_at(&path)

@@ -11,6 +11,8 @@ use nodewise_source::process::family;
 use nodewise_source::sample::Identity;
 use nodewise_syscall::clock::{Clock as _, Monotonic};
 
+use nodewise_machine::NodeSet;
+
 use super::super::undo::{Back, Parts, take_back};
 use super::*;
 
@@ -117,6 +119,7 @@ impl Scene {
             tree: &self.tree,
             machine: &self.machine,
             limits: &self.limits,
+            reason: Reason::Found,
             everyone: &self.everyone,
             interrupt: Arc::new(AtomicBool::new(false)),
             until: None,
@@ -189,8 +192,13 @@ fn threads_that_another_hand_has_placed_are_not_narrowed() {
     affinity::set_cpus(Task::new(pid.number()).unwrap(), &last).unwrap();
     let (tree, limits, everyone) = (Tree::live(), Limits::default(), scene.everyone.clone());
     let identity = Identity::read(&tree, pid).unwrap();
-    let guard =
-        Guard::new(&tree, &limits, &everyone, scene.own.clone(), identity, NodeSet::new(), Some(&first));
+    let guard = |reason| {
+        let own = scene.own.clone();
+        Guard::new(&tree, &limits, reason, &everyone, own, identity, NodeSet::new(), Some(&first))
+    };
+    let of_other = Guard::confirm(&guard(Reason::Named)).unwrap_err();
+    assert_eq!(of_other, "some of its threads have CPUs of their own, which are left alone");
+    let guard = guard(Reason::Found);
     let why = guard.confirm().unwrap_err();
     let narrowed = scene.narrow(&first, |cpus| guard.is_free(cpus));
     assert_eq!(
