@@ -1,9 +1,14 @@
 //! Programs whose right placement is known: `advise` names it, and the commands that it prints bring them there.
 
+use std::fs;
+
+use nodewise_machine::CpuSet;
+use nodewise_syscall::{Task, affinity};
 use serde_json::Value;
 
+use super::moving::{expect, file};
 use super::ways::Nodes;
-use super::{doctor, same};
+use super::{balance, doctor, same};
 use crate::nodewise::{Context, complaint};
 use crate::observer::Observed;
 use crate::setting::Setting;
@@ -110,4 +115,103 @@ pub fn growing(context: &Context) -> Result<(), String> {
     same(&format!("growth: {}", advised.document), growth, Some("it is younger than a minute"))?;
     let options = advised.document["placements"].to_string();
     same(&format!("never a binding: {options}"), options.contains("--membind"), false)
+}
+
+/// The CPUs of all threads of a program.
+fn cpus(program: &Observed) -> Result<Vec<CpuSet>, String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
+    let cpus = |task: std::io::Result<fs::DirEntry>| {
+        let tid = task.ok()?.file_name().to_string_lossy().parse().ok()?;
+        affinity::cpus(Task::new(tid)?).ok()
+    };
+    tasks.map(cpus).collect::<Option<_>>().ok_or_else(|| "a thread has ended".to_owned())
+}
+
+/// `advise --apply` with these words; the exit code and the part of the document that is about it.
+fn apply(context: &Context, words: &[&str]) -> Result<(Option<i32>, Value), String> {
+    let words = [&["advise", "--json", "--window=2s", "--horizon=2s", "--apply"], words].concat();
+    let output = context.output(&words)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let document: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{error}: {text}{}", complaint(&output)))?;
+    Ok((output.status.code(), document["apply"].clone()))
+}
+
+/// The command that `apply` prints to take it back.
+fn undo(context: &Context, apply: &Value) -> Result<(), String> {
+    let [command] = &apply["undo"].as_array().map(Vec::as_slice).unwrap_or_default() else {
+        return Err(format!("no single command: {apply}"));
+    };
+    let words: Vec<&str> = command.as_str().unwrap_or_default().split(' ').skip(1).collect();
+    let undone = context.output(&words)?;
+    same(&format!("exit code of {command}: {}", complaint(&undone)), undone.status.code(), Some(0))
+}
+
+/// Its pages come to its threads, by the count of the program itself, and go back.
+pub fn applied(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let Nodes { ids: [a, ..], .. } = Nodes::find(context)?;
+    let (mut program, away) = balance::start(context, "")?;
+    let (all, pid, before) = (MEMORY << 10, program.pid.to_string(), cpus(&program)?);
+    let (code, planned) = apply(context, &["--dry-run", &pid])?;
+    same(&format!("exit code of a dry run: {planned}"), code, Some(0))?;
+    let to = planned["pages"][0]["to"].as_u64();
+    same("the node that it leaves", planned["pages"][0]["from"].as_u64(), Some(u64::from(away.number())))?;
+    same("pages after a dry run", balance::on(&mut program, away)?, all)?;
+    same("CPUs after a dry run", cpus(&program)?, before.clone())?;
+    let journal = format!("--journal={}", file("advise").display());
+    let (code, done) = apply(context, &[&journal, &pid])?;
+    same(&format!("exit code: {done}"), code, Some(0))?;
+    same("steps", done["pages"][0]["to"].as_u64(), to)?;
+    // Load decides the node: on an idle system it is the one where it runs.
+    let home =
+        context.seen.node_ids().iter().find(|node| to == Some(u64::from(node.number()))).ok_or("no node")?;
+    expect(home == a, || format!("node {home}, and it runs on node {a}: {done}"))?;
+    same("pages at home", balance::on(&mut program, home)?, all)?;
+    let moved = done["end"]["moved_bytes"].as_u64();
+    expect(moved >= Some(all), || format!("{moved:?} of {all}: {done}"))?;
+    let narrowed = cpus(&program)?;
+    expect(narrowed.iter().all(|cpus| *cpus == context.seen.cpus_of(home)), || format!("{narrowed:?}"))?;
+    println!("advise --apply: {}", done["result"]);
+    undo(context, &done)?;
+    same("pages that are back", balance::on(&mut program, away)?, all)?;
+    same("CPUs that are back", cpus(&program)?, before)
+}
+
+/// A unit's process with a policy of its own: pages move, the policy stays, and a drop-in is written and taken back.
+pub fn applied_to_unit(context: &Context) -> Result<(), String> {
+    const UNIT: &str = "nodewise-lab.service";
+    const DROP_IN: &str = "/etc/systemd/system/nodewise-lab.service.d/50-nodewise.conf";
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let Nodes { ids: [_, _, c, _], .. } = Nodes::find(context)?;
+    let (mut program, away) = balance::start(context, &format!(" policy=bind:{c}"))?;
+    let all = MEMORY << 10;
+    let words = |error: std::io::Error| error.to_string();
+    fs::create_dir_all("/etc/systemd/system").map_err(words)?;
+    let group = "/sys/fs/cgroup/system.slice";
+    let unit = format!("{group}/{UNIT}");
+    fs::create_dir_all(&unit).map_err(words)?;
+    fs::write(format!("{unit}/cgroup.procs"), program.pid.to_string()).map_err(words)?;
+    let journal = format!("--journal={}", file("advise-unit").display());
+    let (code, mut done) = apply(context, &[&journal, "--unit", UNIT])?;
+    same(&format!("exit code: {done}"), code, Some(0))?;
+    same("pages left behind", balance::on(&mut program, away)?, 0)?;
+    let left = done["not_applied"].to_string();
+    expect(left.contains("memory policy"), || left.clone())?;
+    let text = fs::read_to_string(DROP_IN).map_err(|error| format!("{DROP_IN}: {error}"))?;
+    expect(text.contains("NUMAPolicy=bind\n") && text.contains("CPUAffinity="), || text.clone())?;
+    let next = done["drop_in"]["next"].to_string();
+    expect(next.contains("systemctl daemon-reload"), || next.clone())?;
+    // The process first, then the file.
+    let commands = done["undo"].as_array().cloned().unwrap_or_default();
+    same("commands that take it back", commands.len(), 2)?;
+    for command in commands {
+        done["undo"] = vec![command].into();
+        undo(context, &done)?;
+    }
+    same("pages that are back", balance::on(&mut program, away)?, all)?;
+    same("the drop-in", std::path::Path::new(DROP_IN).exists(), false)?;
+    drop(program);
+    let removed = fs::remove_dir(&unit).and_then(|()| fs::remove_dir(group));
+    removed.map_err(|error| format!("{unit}: {error}"))
 }

@@ -48,7 +48,7 @@ fn free(context: &Context, program: &Observed) -> Result<(), String> {
 }
 
 /// A program on the first node with its memory on the third.
-fn start(context: &Context, more: &str) -> Result<(Observed, NodeId), String> {
+pub(super) fn start(context: &Context, more: &str) -> Result<(Observed, NodeId), String> {
     let Nodes { ids: [_, _, c, _], cpus: [on_a, _, on_c, _] } = Nodes::find(context)?;
     let way = format!("kib={MEMORY} cpu={on_a} touched-on={on_c} reads{more}");
     let mut program = Observed::start("away from its memory", &[], &way)?;
@@ -58,7 +58,7 @@ fn start(context: &Context, more: &str) -> Result<(Observed, NodeId), String> {
 }
 
 /// Its memory on a node, in bytes, by its own count.
-fn on(program: &mut Observed, node: NodeId) -> Result<u64, String> {
+pub(super) fn on(program: &mut Observed, node: NodeId) -> Result<u64, String> {
     let start = program.address;
     let pages = program.pages()?;
     let of_node = pages.get(&start).and_then(|pages| pages.nodes.get(&node.number()).copied());
