@@ -19,6 +19,8 @@
 //!   `nodewise tune` on a number that ignores its placement (`aa/noise.rs`)
 //! - `stats.rs` `cargo xtask stats`, how often `tune` is wrong where the truth is known; in `stats/` equal
 //!   arms
+//! - `advise_programs.rs` `cargo xtask advise-programs`, real programs in guests before and after an advice
+//!   (`advise_programs/programs.rs`)
 //! - `fuzz.rs` `cargo xtask fuzz`
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
 //! - `migrate_soak.rs` `cargo xtask migrate-soak`, memory that moves in a guest
@@ -35,6 +37,7 @@
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
 
 mod aa;
+mod advise_programs;
 mod bench;
 mod churn;
 mod damage;
@@ -102,6 +105,17 @@ enum Task {
         /// Random seed of the words
         #[arg(long, default_value_t = 1)]
         seed: u64,
+    },
+    /// Place real programs badly in a guest of four nodes, ask advise, and apply what it says
+    AdvisePrograms {
+        /// Which of them, by the beginning of the name; all without one
+        names: Vec<String>,
+        /// Install Debian's packages that are missing
+        #[arg(long)]
+        install: bool,
+        /// Ask doctor beside the ordinary ones instead, placed by no one: it must not warn
+        #[arg(long)]
+        doctor: bool,
     },
     /// Compare nodewise with its peers, side by side in one run
     Bench {
@@ -287,6 +301,9 @@ fn main() -> ExitCode {
             Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
             Task::AaDraw { noise } => aa::noise::draw(noise),
             Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
+            Task::AdvisePrograms { names, install, doctor } => root().and_then(|root| {
+                advise_programs::run(&root, &advise_programs::AdvisePrograms { names, install, doctor })
+            }),
             Task::Bench { suite, rounds, mappings, install } => root().and_then(|root| {
                 if install {
                     bench::install(&suite)?;
