@@ -128,7 +128,8 @@ const RUNNING: &[(&str, Check)] = &[
     ("advice_for_a_small_program_is_one_node", advise::small),
     ("advice_for_a_program_away_from_its_memory_makes_it_local_and_is_undone", advise::away),
     ("advice_for_a_program_that_grows_binds_nothing", advise::growing),
-    ("an_applied_advice_brings_a_program_to_its_memory_and_is_taken_back", advise::applied),
+    ("an_applied_advice_brings_memory_to_its_program_and_is_taken_back", advise::applied),
+    ("an_applied_advice_keeps_threads_with_their_memory_and_is_taken_back", advise::applied_to_threads),
     ("an_applied_advice_leaves_a_policy_and_writes_a_drop_in_for_the_unit", advise::applied_to_unit),
 ];
 

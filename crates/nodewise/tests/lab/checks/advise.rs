@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nodewise_machine::CpuSet;
+use nodewise_machine::{CpuSet, NodeId};
 use nodewise_syscall::{Task, affinity};
 use serde_json::Value;
 
@@ -147,31 +147,41 @@ fn undo(context: &Context, apply: &Value) -> Result<(), String> {
     same(&format!("exit code of {command}: {}", complaint(&undone)), undone.status.code(), Some(0))
 }
 
-/// Its pages come to its threads, by the count of the program itself, and go back.
+/// The pages of a program that keeps to one CPU come to it, by the count of the program itself, and go back.
 pub fn applied(context: &Context) -> Result<(), String> {
     let _balancing = Setting::with(BALANCING, "0")?;
-    let Nodes { ids: [a, ..], .. } = Nodes::find(context)?;
-    let (mut program, away) = balance::start(context, "")?;
+    let Nodes { cpus: [on_a, _, on_c, _], ids: [a, _, c, _] } = Nodes::find(context)?;
+    let way = format!("kib={MEMORY} cpu={on_a} touched-on={on_c} reads");
+    let mut program = Observed::start("away", &[], &way)?;
+    program.ask("work")?;
     let (all, pid, before) = (MEMORY << 10, program.pid.to_string(), cpus(&program)?);
     let (code, planned) = apply(context, &["--dry-run", &pid])?;
     same(&format!("exit code of a dry run: {planned}"), code, Some(0))?;
-    let to = planned["pages"][0]["to"].as_u64();
-    same("the node that it leaves", planned["pages"][0]["from"].as_u64(), Some(u64::from(away.number())))?;
-    same("pages after a dry run", balance::on(&mut program, away)?, all)?;
-    same("CPUs after a dry run", cpus(&program)?, before.clone())?;
+    expect(planned["most_bytes"].as_u64() >= Some(all), || planned.to_string())?;
+    same("pages after a dry run", balance::on(&mut program, c)?, all)?;
     let journal = format!("--journal={}", file("advise").display());
     let (code, done) = apply(context, &[&journal, &pid])?;
     same(&format!("exit code: {done}"), code, Some(0))?;
-    same("steps", done["pages"][0]["to"].as_u64(), to)?;
-    // Load decides the node: on an idle system it is the one where it runs.
-    let home =
-        context.seen.node_ids().iter().find(|node| to == Some(u64::from(node.number()))).ok_or("no node")?;
-    expect(home == a, || format!("node {home}, and it runs on node {a}: {done}"))?;
-    same("pages at home", balance::on(&mut program, home)?, all)?;
-    let moved = done["end"]["moved_bytes"].as_u64();
-    expect(moved >= Some(all), || format!("{moved:?} of {all}: {done}"))?;
+    same("pages at its CPU", balance::on(&mut program, a)?, all)?;
+    same("CPUs, which are those of the advice already", cpus(&program)?, before)?;
+    println!("advise --apply: {}", done["result"]);
+    undo(context, &done)?;
+    same("pages that are back", balance::on(&mut program, c)?, all)
+}
+
+/// A program that may run everywhere is kept with its memory on one node, whichever has the time for it, and set free.
+pub fn applied_to_threads(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let (mut program, away) = balance::start(context, "")?;
+    let (all, pid, before) = (MEMORY << 10, program.pid.to_string(), cpus(&program)?);
+    let journal = format!("--journal={}", file("advise-threads").display());
+    let (code, done) = apply(context, &[&journal, &pid])?;
+    same(&format!("exit code: {done}"), code, Some(0))?;
     let narrowed = cpus(&program)?;
-    expect(narrowed.iter().all(|cpus| *cpus == context.seen.cpus_of(home)), || format!("{narrowed:?}"))?;
+    let is_home = |node: &NodeId| narrowed.iter().all(|cpus| *cpus == context.seen.cpus_of(*node));
+    let home = context.seen.node_ids().iter().find(is_home);
+    let home = home.ok_or_else(|| format!("CPUs {narrowed:?}: {done}"))?;
+    same("pages at home", balance::on(&mut program, home)?, all)?;
     println!("advise --apply: {}", done["result"]);
     undo(context, &done)?;
     same("pages that are back", balance::on(&mut program, away)?, all)?;
