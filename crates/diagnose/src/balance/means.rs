@@ -57,7 +57,7 @@ pub struct Spread {
     /// Nodes that its pages are on now.
     pub from: NodeSet,
     pub over: NodeSet,
-    /// What moves at most.
+    /// The most bytes that move.
     pub size: Bytes,
 }
 

@@ -42,7 +42,7 @@ pub struct AppliedAdvice {
     pub cpus: Option<CpuSet>,
     /// Bytes per second at most.
     pub rate: Bytes,
-    /// What cannot be applied, each with the reason.
+    /// The rest, each with the reason.
     pub left: Vec<String>,
     /// Why this user could not apply it.
     pub missing_rights: Option<String>,

@@ -125,7 +125,7 @@ fn recipes(report: &AdviceReport<'_>, page: &mut Page) {
     }
 }
 
-/// What was applied, or would be; the commands of `at_once` are then not for typing.
+/// Shows the steps that were taken, or would be; the commands of `at_once` are then not for typing.
 fn applied(report: &AdviceReport<'_>, page: &mut Page) {
     let Some(applied) = report.applied else { return };
     page.heading("Apply", &applied.result());

@@ -183,7 +183,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Whether it has the usual class, no tracer and no policy.
+/// Refuses a process with real-time threads, a tracer or a policy.
 fn untouched(claims: &claims::Claims) -> Result<(), String> {
     if claims.realtime != Some(false) || claims.traced != Some(false) {
         return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
