@@ -193,8 +193,11 @@ pub fn applied_to_unit(context: &Context) -> Result<(), String> {
     const UNIT: &str = "nodewise-lab.service";
     const DROP_IN: &str = "/etc/systemd/system/nodewise-lab.service.d/50-nodewise.conf";
     let _balancing = Setting::with(BALANCING, "0")?;
-    let Nodes { ids: [_, _, c, _], .. } = Nodes::find(context)?;
-    let (mut program, away) = balance::start(context, &format!(" policy=bind:{c}"))?;
+    let Nodes { cpus: [on_a, ..], ids: [_, _, away, _] } = Nodes::find(context)?;
+    // On one CPU: the node for a program that may run everywhere depends on the load of the moment.
+    let way = format!("kib={MEMORY} cpu={on_a} policy=bind:{away} reads");
+    let mut program = Observed::start("unit", &[], &way)?;
+    program.ask("work")?;
     let all = MEMORY << 10;
     let words = |error: std::io::Error| error.to_string();
     fs::create_dir_all("/etc/systemd/system").map_err(words)?;
