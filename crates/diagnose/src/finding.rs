@@ -272,7 +272,7 @@ impl Mend {
     /// Moves pages of a process: at once, and back by the list of what was where.
     pub fn migrate(what: impl Into<String>, pid: u32, from: Option<&NodeSet>, to: &str, size: Bytes) -> Self {
         let file = format!("nodewise-{pid}.moved");
-        let from = from.map_or_else(String::new, |from| format!(" --from {from}"));
+        let from = from.map_or_else(String::new, |from| format!(" --from-nodes {from}"));
         Self {
             commands: vec![format!("nodewise migrate {pid}{from} --to {to} --save {file}")],
             needs_root: true,

@@ -346,7 +346,7 @@ fn commands_of_the_moment_have_a_way_back_and_respect_the_owner() {
         assert!(mends.iter().all(|mend| !mend.undo.is_empty()), "{mends:?}");
         mends.into_iter().flat_map(|mend| mend.commands).collect()
     };
-    let migrate = "nodewise migrate 7 --from 2 --to 0 --save nodewise-7.moved";
+    let migrate = "nodewise migrate 7 --from-nodes 2 --to 0 --save nodewise-7.moved";
     assert_eq!(commands(&Owner::Itself), [migrate, "taskset -apc 0-7 7"]);
     assert_eq!(commands(&Owner::Service("x.service".into())), [migrate]);
     assert_eq!(commands(&Owner::Kubelet), [""; 0]);

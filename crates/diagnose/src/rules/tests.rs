@@ -54,7 +54,10 @@ fn stranded_memory_of_a_process_at_work() {
     let found = one(&fixture, rule);
     assert_eq!((found.severity, found.confidence), (Severity::Warning, Confidence::Certain));
     assert_eq!((found.concerns, &found.nodes), (Some(gib(4)), &nodes("2")));
-    assert_eq!(found.mends[0].commands, ["nodewise migrate 100 --from 2 --to 0 --save nodewise-100.moved"]);
+    assert_eq!(
+        found.mends[0].commands,
+        ["nodewise migrate 100 --from-nodes 2 --to 0 --save nodewise-100.moved"]
+    );
     assert_eq!(found.mends[0].undo, ["nodewise migrate --undo nodewise-100.moved"]);
     assert!(fixture.lacks_at_once(rule).contains(&"rates"));
     // A thread that is there one tenth of the time uses it.

@@ -32,7 +32,7 @@ pub struct Acpi {
     /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
-    /// Print JSON with every field (schema nodewise.acpi/1)
+    /// Print JSON, with every field (schema nodewise.acpi/1)
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// Print CSV, one line per field of a table

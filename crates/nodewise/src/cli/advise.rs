@@ -39,10 +39,10 @@ pub struct Advise {
     /// Process: its number or its name
     #[arg(value_name = "PID|NAME", conflicts_with_all = ["unit", "command"])]
     pub process: Option<String>,
-    /// Advise about this systemd unit, such as mysqld
+    /// Only this systemd unit, such as mysqld: the one to advise about
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub unit: Option<String>,
-    /// Time to watch the process, such as 10s or 5m [default: 10s]
+    /// Time to watch, such as 10s or 5m [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "command")]
     pub window: Option<Duration>,
     /// Start the program, watch it for this time, and end it
@@ -51,7 +51,7 @@ pub struct Advise {
     /// Time over which growth is counted: memory that grows must still fit then [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub horizon: Option<Duration>,
-    /// End with exit code 1 if the placement in force differs from the advice
+    /// Check and set the exit code: 1 if the placement in force differs from the advice
     #[arg(long)]
     pub check: bool,
     /// Apply the part that can be taken back: move the pages of the process, keep its threads on CPUs, and with --unit

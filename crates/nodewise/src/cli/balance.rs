@@ -39,16 +39,16 @@ pub struct Balance {
     /// Act; without it the plan is shown and nothing is changed
     #[arg(long)]
     pub apply: bool,
-    /// Show the plan and change nothing (the default)
+    /// Show what would be done, without doing it (the default)
     #[arg(long, conflicts_with_all = ["apply", "run_for", "keep"])]
     pub dry_run: bool,
-    /// Time to run with --apply, such as 1h [default: until Ctrl-C]
+    /// End after this time, with --apply, such as 1h [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, requires = "apply")]
     pub run_for: Option<Duration>,
     /// Leave threads on their new CPUs at the end
     #[arg(long, requires = "apply")]
     pub keep: bool,
-    /// Time between two samples
+    /// Time to watch, between two samples
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration::parse, help_heading = "Time")]
     pub window: Duration,
     /// Windows in a row in which a process must need an action
@@ -99,8 +99,8 @@ pub struct Balance {
 /// Options of the journal.
 #[derive(Debug, clap::Args)]
 pub struct JournalOptions {
-    /// File with every action [default: balance.journal in /var/lib/nodewise, or in $XDG_STATE_HOME/nodewise if not
-    /// root]
+    /// Journal in FILE: every action [default: balance.journal in /var/lib/nodewise, or in $XDG_STATE_HOME/nodewise
+    /// if not root]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub journal: Option<PathBuf>,
     /// Print JSON, one line for each step (schema nodewise.balance/1)

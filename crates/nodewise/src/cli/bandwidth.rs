@@ -36,7 +36,7 @@ pub struct Bandwidth {
     pub measure: MeasureOptions,
     #[command(flatten)]
     pub pages: PageOptions,
-    /// Operation of the matrix and of the curve of threads [default: read]
+    /// Operation, for the matrix and the curve of threads [default: read]
     #[arg(
         long = "operation",
         alias = "kernel",
@@ -61,7 +61,8 @@ pub struct Bandwidth {
         help_heading = "Measuring"
     )]
     pub file: Option<Option<PathBuf>>,
-    /// Memory on each node, such as 256M [default: four times the last-level caches of a node, 64M to 2G]
+    /// Size of memory: the buffer on each node, such as 256M [default: four times the last-level caches of a node,
+    /// 64M to 2G]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Set the proposed weights for weighted interleaving, and save the old ones in FILE
@@ -76,10 +77,10 @@ pub struct Bandwidth {
         help_heading = "Weights"
     )]
     pub undo_weights: Option<PathBuf>,
-    /// Show the weights that would be set, without setting them
+    /// Show what would be done, without doing it: the weights to set
     #[arg(long, help_heading = "Weights")]
     pub dry_run: bool,
-    /// Show a result of --json without measuring
+    /// Read FILE instead of this machine: a result of --json; measures nothing
     #[arg(
         long,
         value_name = "FILE",

@@ -35,7 +35,7 @@ pub struct C2c {
         help_heading = "Measuring"
     )]
     pub transfer: Vec<Transfer>,
-    /// Show a result of --json without measuring
+    /// Read FILE instead of this machine: a result of --json; measures nothing
     #[arg(
         long,
         value_name = "FILE",

@@ -15,13 +15,13 @@ Examples:
   ssh web7 nodewise capture -o - > web7.tar
   nodewise capture --machine old.tar.bz2 -o old.json")]
 pub struct Capture {
-    /// File or directory to write; - writes a .tar archive to standard output
+    /// File to write, or directory; - writes a .tar archive to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Overwrite an existing file; a directory that is not empty is never replaced
+    /// Overwrite existing files; a directory that is not empty is never replaced
     #[arg(long)]
     pub force: bool,
-    /// Keep serial numbers, addresses, host and user names, which identify the machine
+    /// Keep what identifies the machine: serial numbers, addresses, host and user names
     #[arg(long)]
     pub with_identity: bool,
 }

@@ -34,10 +34,10 @@ pub struct Compare {
     /// Suite: board, server, or your own TOML file
     #[arg(long, value_name = "NAME|FILE")]
     pub suite: Option<String>,
-    /// Save the results into FILE, as JSON
+    /// Save into FILE: the results, as JSON
     #[arg(long, value_name = "FILE", requires = "suite")]
     pub save: Option<Destination>,
-    /// Compare with the results saved in FILE
+    /// Compare with FILE: results of --save
     #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "placements")]
     pub against: Option<PathBuf>,
     /// Compare these placements with the first of them in one run: options of nodewise run without
@@ -50,29 +50,29 @@ pub struct Compare {
     /// Results saved after the change
     #[arg(long, value_name = "FILE", requires = "before")]
     pub after: Option<PathBuf>,
-    /// Run only this benchmark (may be repeated)
-    #[arg(long, value_name = "NAME")]
+    /// Benchmark of the suite, instead of all (may be repeated)
+    #[arg(long = "benchmark", alias = "only", value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks and what is missing here
     #[arg(long, requires = "suite", conflicts_with_all = ["source", "csv", "svg", "install"], help_heading = "Suites")]
     pub list: bool,
-    /// Print the file of a suite that comes with nodewise
+    /// Print a file that comes with nodewise: the suite
     #[arg(long, requires = "suite", conflicts_with_all = ["json", "csv", "svg", "install"], help_heading = "Suites")]
     pub source: bool,
     /// Install missing Debian packages with apt-get, as root; removes nothing
     #[arg(long, requires = "suite", help_heading = "Suites")]
     pub install: bool,
-    /// Measured rounds, 200 at most; each runs every benchmark twice [default: 7;
-    /// with --placements as many as the rows need]
+    /// Rounds to run, at most 200; each runs every benchmark twice [default: 7; with --placements as many as the
+    /// rows need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), help_heading = "Measuring")]
     pub runs: Option<u32>,
     /// Time limit, such as 90s, 30m or 2h
     #[arg(long, value_name = "TIME", help_heading = "Measuring")]
     pub time: Option<String>,
-    /// Three rounds: a first look, too few to show a difference
+    /// Measure less: three rounds for a first look, too few to show a difference
     #[arg(long, conflicts_with = "runs", help_heading = "Measuring")]
     pub quick: bool,
-    /// Random seed of the order of runs [default: from the clock, and printed]
+    /// Random seed: the order of runs [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub seed: Option<u64>,
     /// Print JSON: the comparison, every sample where there is none, or what --list lists
@@ -81,7 +81,7 @@ pub struct Compare {
     /// Print CSV, one line per row, or per sample without a comparison
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
-    /// Also draw the comparison as SVG into FILE
+    /// Draw an SVG picture into FILE: the comparison
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
 }

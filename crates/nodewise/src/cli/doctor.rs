@@ -36,26 +36,26 @@ Exit codes: 0 no finding of the severity of --fail-on or above; 1 findings; 2 wr
 pub struct Doctor {
     #[command(subcommand)]
     pub verb: Option<DoctorVerb>,
-    /// Time to watch the system, such as 10s or 5m [default: 10s]
+    /// Time to watch, such as 10s or 5m [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with_all = ["once", "from"],
         help_heading = "Time")]
     pub window: Option<Duration>,
     /// Read the system once: only rules that need no rates are examined
     #[arg(long, conflicts_with = "from", help_heading = "Time")]
     pub once: bool,
-    /// Examine a recording of nodewise record instead of this machine: from its first sample to its last
+    /// Read FILE instead of this machine: a recording of nodewise record, from its first sample to its last
     #[arg(long, value_name = "FILE", help_heading = "Time")]
     pub from: Option<PathBuf>,
-    /// Examine the moment of a recording this long after its beginning, with rates since the sample before
+    /// Moment of the recording, as time since its beginning; rates are since the sample before
     #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
-    /// Of findings about processes, report only those about this process, by number (may be repeated)
+    /// Only this process, by number (may be repeated); findings that are not about processes stay
     #[arg(long, value_name = "PID", help_heading = "Processes")]
     pub pid: Vec<u32>,
-    /// Of findings about processes, report only those about this systemd unit, such as postgresql or user.slice
+    /// Only this systemd unit, such as postgresql or user.slice; findings that are not about processes stay
     #[arg(long, value_name = "NAME", help_heading = "Processes")]
     pub unit: Option<String>,
-    /// Of findings about processes, report only those about this container, by the beginning of its identifier
+    /// Only this container, by the beginning of its identifier; findings that are not about processes stay
     #[arg(long, value_name = "ID", help_heading = "Processes")]
     pub container: Option<String>,
     /// Examine only this rule (may be repeated)
@@ -79,7 +79,7 @@ pub struct Doctor {
         help_heading = "Rules"
     )]
     pub fail_on: FailOn,
-    /// Show every finding, not only the first ten
+    /// Show everything: every finding, not only the first ten
     #[arg(long, help_heading = "Output")]
     pub all: bool,
     /// Print one line, for health checkers

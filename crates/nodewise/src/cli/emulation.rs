@@ -67,7 +67,7 @@ pub struct Target {
     /// Read to be refused: boot files are those of this system or of --root
     #[arg(long, value_name = "M", hide = true)]
     pub machine: Option<String>,
-    /// Show the difference without changing anything
+    /// Show what would be done, without doing it: the changes to files
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.emulation-change/1)
@@ -99,7 +99,7 @@ pub struct Plan {
     /// Distances between the emulated nodes, row by row [default: those of the hardware nodes]
     #[arg(long, value_name = "D00,D01,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(10..))]
     pub distances: Vec<u8>,
-    /// Kernel release to model, such as 6.12
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON (schema nodewise.emulation-plan/1)
@@ -151,7 +151,8 @@ pub struct Undo {
 #[command(after_help = "\
 Exit codes: 0 it works, 1 it does not.")]
 pub struct Verify {
-    /// State before the change: output of nodewise show --json, or of nodewise compare --save
+    /// Compare with FILE, the state before the change: output of nodewise show --json, or of nodewise compare
+    /// --save
     #[arg(long, value_name = "FILE")]
     pub against: Option<String>,
     /// Print JSON (schema nodewise.emulation-verify/1)

@@ -42,7 +42,7 @@ pub struct Explain {
     /// The home node of the mapping (set_mempolicy_home_node), for bind and preferred-many
     #[arg(long, value_name = "N")]
     pub home: Option<u32>,
-    /// Amount of memory touched; without it, all of it
+    /// Size of memory: the part that is touched; without it, all of it
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Use transparent huge pages where possible
@@ -69,7 +69,7 @@ pub struct Explain {
     /// With --cost: bandwidths from the output of nodewise bandwidth --json
     #[arg(long, value_name = "FILE", requires = "cost")]
     pub bandwidth: Option<PathBuf>,
-    /// With --cost: number of reading threads on the CPU's node [default: one per CPU]
+    /// Number of threads, with --cost: the readers on the CPU's node [default: one per CPU]
     #[arg(long, value_name = "N", requires = "cost", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
     /// With --cost: access pattern
@@ -117,7 +117,7 @@ pub struct Zonelist {
     /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = release)]
     pub kernel: Option<KernelRelease>,
-    /// Show the orders after memory was added or removed at run time
+    /// Use the fallback orders after memory was added or removed at run time
     #[arg(long)]
     pub rebuilt: bool,
     /// Print JSON (schema nodewise.zonelist/1)

@@ -57,11 +57,11 @@ pub struct Show {
 #[derive(Debug, clap::Args)]
 #[command(arg(hidden_machine()))]
 pub struct Changing {
-    /// File with the old values of settings [default: settings.journal in /var/lib/nodewise, or in
+    /// Journal in FILE: the old values of settings [default: settings.journal in /var/lib/nodewise, or in
     /// $XDG_STATE_HOME/nodewise if not root]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
-    /// Show the values that would be written, without writing them
+    /// Show what would be done, without doing it: the values to write
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.hugepages-change/1)
@@ -152,7 +152,7 @@ pub struct Persist {
     /// Directory to use as /, such as a mounted image
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
     pub root: PathBuf,
-    /// Show the changes to files without making them
+    /// Show what would be done, without doing it: the changes to files
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.hugepages-boot/1)

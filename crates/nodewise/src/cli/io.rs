@@ -41,7 +41,7 @@ pub struct Io {
     pub measure: MeasureOptions,
     #[command(flatten)]
     pub pages: PageOptions,
-    /// Buffer on each node, such as 64M [default: 16M]
+    /// Size of memory: the buffer on each node, such as 64M [default: 16M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Run perftest over the RDMA devices against the servers on this host
@@ -51,8 +51,8 @@ pub struct Io {
     #[arg(long, value_name = "PORT", requires = "rdma_peer", help_heading = "RDMA",
           value_parser = clap::value_parser!(u16).range(1..65535))]
     pub rdma_port: Option<u16>,
-    /// Show a result of --json, or output of perftest from these files with the first as the baseline, without
-    /// measuring
+    /// Read FILE instead of this machine: a result of --json, or output of perftest from several files with the
+    /// first as the baseline; measures nothing
     #[arg(
         long,
         value_name = "[LABEL=]FILE",

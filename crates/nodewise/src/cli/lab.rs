@@ -41,7 +41,7 @@ pub struct Lab {
     /// Time limit, such as 90s, 10m or 2h; a bare number is seconds [default: 5m]
     #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
     pub timeout: Duration,
-    /// Show how the guest would be started, without starting it
+    /// Show what would be done, without doing it: how the guest would be started
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

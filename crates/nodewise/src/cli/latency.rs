@@ -35,8 +35,8 @@ pub struct Latency {
     pub measure: MeasureOptions,
     #[command(flatten)]
     pub pages: PageOptions,
-    /// Size of each buffer, such as 256M; with --loaded, memory of the chase and of the traffic [default:
-    /// four times the last-level cache, 64M to 512M]
+    /// Size of memory: each buffer, such as 256M; with --loaded, the chase and the traffic [default: four times the
+    /// last-level cache, 64M to 512M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Measure sizes from 4K on instead of nodes: the staircase of caches, and the caches it shows
@@ -80,7 +80,7 @@ pub struct Latency {
         help_heading = "Under load"
     )]
     pub pauses: Vec<u32>,
-    /// Show a result of --json without measuring
+    /// Read FILE instead of this machine: a result of --json; measures nothing
     #[arg(
         long,
         value_name = "FILE",

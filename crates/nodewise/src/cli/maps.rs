@@ -30,7 +30,7 @@ pub struct Maps {
     /// Process: its number, or its name if no other has it
     #[arg(value_name = "PID|NAME")]
     pub process: String,
-    /// List every mapping, not only the largest
+    /// Show everything: every mapping, not only the largest
     #[arg(long)]
     pub all: bool,
     /// Rows of the table: kind, file or policy
@@ -39,19 +39,20 @@ pub struct Maps {
     /// List the other processes that map the same files and shared memory
     #[arg(long)]
     pub who: bool,
-    /// Show the node of each page between two addresses (hexadecimal), adjacent pages on one node together
+    /// Range, in hexadecimal: addresses between which to show the node of each page, adjacent pages on one node
+    /// together
     #[arg(long, value_name = "A-B", value_parser = super::range,
         conflicts_with_all = ["all", "by", "who", "exact", "sample", "csv"])]
     pub range: Option<(u64, u64)>,
-    /// Show mappings recorded by nodewise record --maps: those of the last sample
+    /// Read FILE instead of this machine: a recording of nodewise record --maps, the mappings of its last sample
     #[arg(long, value_name = "FILE", help_heading = "Time",
         conflicts_with_all = ["who", "range", "exact", "sample", "seed"])]
     pub from: Option<PathBuf>,
-    /// Show the moment of a recording this long after its beginning
+    /// Moment of the recording, as time since its beginning
     #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
-    /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
-    /// of the same recording
+    /// Compare with FILE: another recording, or a moment of one as FILE@TIME; @TIME is another moment of the same
+    /// recording
     #[arg(long, value_name = "FILE", value_parser = recording::recorded_moment, requires = "from",
         conflicts_with = "by", help_heading = "Time")]
     pub against: Option<RecordedMoment>,
@@ -61,14 +62,14 @@ pub struct Maps {
     /// Maximum number of pages to sample, and to count in small mappings
     #[arg(long, value_name = "N", help_heading = "Reading", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub sample: Option<u64>,
-    /// Random seed of the sample [default: from the clock, and printed]
+    /// Random seed: the sampled pages [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Reading")]
     pub seed: Option<u64>,
     /// Print JSON (schema nodewise.maps/1; with --range nodewise.page_runs/1, with --against
     /// nodewise.maps-comparison/1)
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
-    /// Also draw the mappings by node as SVG into FILE
+    /// Draw an SVG picture into FILE: the mappings by node
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["range", "against"])]
     pub svg: Option<Destination>,
     /// Print CSV, one line per mapping and node

@@ -11,7 +11,8 @@ use crate::output::Destination;
 /// How much and where to measure, and how to print it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasureOptions {
-    /// End within 15 s on one node, 60 s on eight or more; on a slow or busy machine some samples, rounds and cells are skipped and named
+    /// Measure less: within 15 s on one node, 60 s on eight or more; on a slow or busy machine some samples, rounds
+    /// and cells are skipped and named
     #[arg(long, conflicts_with = "thorough", help_heading = "Measuring")]
     pub quick: bool,
     /// Measure with more rounds and samples, however long that takes
@@ -27,7 +28,7 @@ pub struct MeasureOptions {
     /// Measure CPUs and memory of these nodes only, such as 0,2 [default: all]
     #[arg(long, value_name = "NODES", help_heading = "Measuring")]
     pub nodes: Option<String>,
-    /// Random seed, which fixes the order of samples [default: from the clock, and printed]
+    /// Random seed: the order of samples [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub seed: Option<u64>,
     /// Print JSON: all figures, the nodes of the pages, and the conditions
@@ -36,7 +37,7 @@ pub struct MeasureOptions {
     /// Print CSV, one line per cell
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
-    /// Also draw the result as SVG into FILE
+    /// Draw an SVG picture into FILE: the result
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
 }

@@ -13,7 +13,7 @@ use nodewise_machine::Bytes;
 #[command(after_help = "\
 Examples:
   nodewise migrate 4711 --to 1
-  nodewise migrate postgres --from 0 --to 1 --only shmem --shared
+  nodewise migrate postgres --from-nodes 0 --to 1 --only shmem --shared
   nodewise migrate 4711 --to 0=2,1=3 --rate 1G/s --save before.moved
   nodewise migrate 4711 --to interleave:0-3 --dry-run
   nodewise migrate --undo before.moved
@@ -30,7 +30,7 @@ pub struct Migrate {
     #[arg(long, value_name = "NODES", required_unless_present = "undo")]
     pub to: Option<String>,
     /// Nodes whose pages move [default: all others]
-    #[arg(long, value_name = "NODES")]
+    #[arg(long = "from-nodes", alias = "from", value_name = "NODES")]
     pub from: Option<String>,
     /// Kinds of memory to move: heap, stack, anon, shmem, file, hugetlb [default: all but file]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
@@ -38,19 +38,19 @@ pub struct Migrate {
     /// Move also pages that other processes map, which needs CAP_SYS_NICE
     #[arg(long)]
     pub shared: bool,
-    /// Addresses to move, in hexadecimal: 7f2c00000000-7f2c40000000
+    /// Range, in hexadecimal: addresses to move, such as 7f2c00000000-7f2c40000000
     #[arg(long, value_name = "A-B", value_parser = super::range)]
     pub range: Option<(u64, u64)>,
-    /// Speed limit, such as 1G/s
+    /// Speed limit of moving pages, such as 1G/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Bytes>,
     /// Memory pressure (PSI some avg10) in percent above which it pauses, until half of it is left
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
     pub pause_psi: f64,
-    /// Show what would move without moving it
+    /// Show what would be done, without doing it: the pages to move
     #[arg(long)]
     pub dry_run: bool,
-    /// Save where the moved pages were into FILE, for --undo
+    /// Save into FILE: where the moved pages were, for --undo
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Move pages back to where FILE says they were

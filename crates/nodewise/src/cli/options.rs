@@ -59,15 +59,21 @@ fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ");
     let rows = rows();
     let all = rows.values().map(BTreeSet::len).max();
-    let mut page = "# Options\n\nAll options of all verbs in alphabetical order, generated from the definition of the command line. With few \
-                    exceptions, an option means the same for every verb that has it; one that verbs describe differently \
-                    has several rows. \
-                    `nodewise help TOPIC` explains the forms of values. `--from` reads back a saved measurement or a \
-                    recording. Predictions (`explain`, `simulate`, `zones`, `zonelist`, `acpi`) have \
-                    no `--from`: save the machine with `capture`, and `--machine` computes them again, by the rules \
-                    of any kernel.\n\n\
-                    | option | verbs | value | default | meaning |\n|---|---|---|---|---|\n"
+    let mut page = "# Options\n\nAll options of all verbs in alphabetical order, generated from the definition of the command line. \
+                    An option means the same for every verb that has it: the words before the first punctuation mark \
+                    are the same everywhere, and what follows is about the verb. Exceptions:\n\n"
         .to_owned();
+    for (long, reason) in MEANINGS {
+        page += &format!("- `--{long}`: {reason}\n");
+    }
+    page += "\n`nodewise help TOPIC` explains the forms of values.\n\n\
+             `--from` reads back a saved measurement or a recording. Predictions (`explain`, `simulate`, `zones`, \
+             `zonelist`, `acpi`) have no `--from`: save the machine with `capture`, and `--machine` computes them \
+             again, by the rules of any kernel. `--csv` is for results with rows of figures; a diagnosis (`doctor`, \
+             `advise`), a change (`run`, `migrate`, `balance`, `shm`, `emulation`) and a machine (`show`) have parts \
+             of many kinds, for which there is `--json`. `--svg` is for results with a shape: a matrix, a curve, a \
+             machine, memory by node; lists of zones, orders and tables of the firmware have none.\n\n\
+             | option | verbs | value | default | meaning |\n|---|---|---|---|---|\n";
     for (row, verbs) in &rows {
         let names: Vec<String> = verbs
             .iter()
@@ -93,20 +99,44 @@ fn the_page_of_options_is_that_of_the_command_line() {
     assert!(page() == written, "docs/options.md differs (SNAPSHOTS=overwrite writes it): {wrong:?}");
 }
 
-/// Options whose values differ between verbs, with the reason.
-const FORMS: [(&str, &str); 4] = [
-    ("kernel", "a release for the model, which the lab boots, or an image of it"),
-    ("from", "io compares several files, each with a label, and migrate names nodes"),
-    ("only", "compare names benchmarks, migrate kinds of memory"),
-    ("threads", "tune tries several numbers, and stat lists the threads of processes"),
+/// Options whose values have several forms, with the reason.
+const FORMS: [(&str, &str); 3] = [
+    ("from", "io compares several files, each with a label"),
+    ("kernel", "the lab boots an image as well, where others need only the rules of a release"),
+    ("threads", "tune tries several numbers"),
 ];
+
+/// Options with more than one meaning, with the reason.
+const MEANINGS: [(&str, &str); 4] = [
+    ("all", "`balance undo` acts on everything, the other verbs show everything"),
+    ("count", "the number of what the verb makes: nodes, or intervals"),
+    ("force", "`hugepages undo` overwrites settings, the other verbs overwrite files"),
+    ("kernel", "`lab` boots the release, the other verbs model it"),
+];
+
+/// The part of a help text that must be the same for all verbs: up to the first punctuation mark.
+fn meaning(help: &str) -> &str {
+    help.split([',', ':', ';', '(']).next().unwrap_or_default().trim_end()
+}
+
+/// Compares one property of each option over all verbs. `exceptions` must be exactly the options that differ.
+fn check_same(property: impl Fn(&Row) -> String, exceptions: &[(&str, &str)]) {
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in rows().into_keys() {
+        found.entry(row.long.clone()).or_default().insert(property(&row));
+    }
+    found.retain(|_, values| values.len() > 1);
+    let known: BTreeSet<&str> = exceptions.iter().map(|(long, _)| *long).collect();
+    let differing: BTreeSet<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(differing, known, "{found:#?}");
+}
 
 #[test]
 fn an_option_takes_one_form_of_value_in_all_verbs() {
-    let mut forms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for row in rows().into_keys() {
-        forms.entry(row.long).or_default().insert(row.value);
-    }
-    forms.retain(|long, values| values.len() > 1 && FORMS.iter().all(|(known, _)| known != long));
-    assert!(forms.is_empty(), "{forms:?}");
+    check_same(|row| row.value.clone(), &FORMS);
+}
+
+#[test]
+fn an_option_means_the_same_in_all_verbs() {
+    check_same(|row| meaning(&row.meaning).to_owned(), &MEANINGS);
 }

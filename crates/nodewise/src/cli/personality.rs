@@ -26,7 +26,7 @@ pub struct Links {
     /// Directory for the links
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Replace existing files of these names
+    /// Overwrite existing files, those of these names
     #[arg(long)]
     pub force: bool,
 }

@@ -30,10 +30,10 @@ pub struct Record {
     /// File to write, such as night.nwr
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Overwrite an existing file
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Time between samples, at least 100ms
+    /// Time between two samples, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = interval)]
     pub every: Duration,
     /// End after this time, such as 90s, 10m or 8h
@@ -47,7 +47,7 @@ pub struct Record {
     /// first sample, reading them takes at most 1 % of a CPU, and large processes are sampled
     #[arg(long, value_name = "PID|NAME")]
     pub maps: Vec<String>,
-    /// Also record the interrupts of devices, by CPU
+    /// Include the interrupts of devices, by CPU
     #[arg(long)]
     pub irq: bool,
     /// Program to run; the recording ends when it does

@@ -31,11 +31,11 @@ pub struct Run {
     /// Show the order in which the kernel tries nodes; with a program, on standard error before it starts
     #[arg(long)]
     pub explain: bool,
-    /// Print the system calls without making them; starts nothing
+    /// Show what would be done, without doing it: the system calls
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the placement for another tool; starts nothing: numactl, systemd, docker,
-    /// podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
+    /// Print the placement for another tool, and start nothing: numactl, systemd, docker, podman, slurm, mpi, k8s,
+    /// libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
     #[arg(long, value_name = "TOOL")]
     pub emit: Option<String>,
     /// The program and its arguments

@@ -71,7 +71,7 @@ pub struct Policy {
     /// Policy, such as interleave:0-1
     #[arg(value_name = "POLICY")]
     pub policy: String,
-    /// Bytes from the beginning, in hexadecimal: 0-40000000 [default: all of it]
+    /// Range, in hexadecimal: bytes from the beginning, such as 0-40000000 [default: all of it]
     #[arg(long, value_name = "A-B", value_parser = super::range)]
     pub range: Option<(u64, u64)>,
     /// Move pages that are already allocated; those of other processes need CAP_SYS_NICE
@@ -80,7 +80,7 @@ pub struct Policy {
     /// Compare where pages are with the policy
     #[arg(long)]
     pub verify: bool,
-    /// Show what would be set without setting it
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.shm-object/1)

@@ -14,14 +14,14 @@ Examples:
   nodewise show --machine capture.tar.gz
   nodewise show --machine \"2x(10c2t 64G); dist=21\"")]
 pub struct Show {
-    /// Print a machine file (schema nodewise.machine/1) with all known facts
+    /// Print JSON, a machine file with all known facts (schema nodewise.machine/1)
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
-    /// Keep every boot parameter in the JSON; otherwise those that can identify the machine are left out, as in
-    /// a capture
+    /// Keep what identifies the machine: every boot parameter in the JSON; otherwise those that can identify it are
+    /// left out, as in a capture
     #[arg(long, requires = "json")]
     pub with_identity: bool,
-    /// Draw the machine as SVG into FILE, replacing an existing file
+    /// Draw an SVG picture into FILE: the machine, instead of the text; replaces an existing file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
     /// List the caches of all levels in the picture, not only the last-level ones

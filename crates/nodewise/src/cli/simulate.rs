@@ -25,7 +25,7 @@ pub struct Simulate {
     /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
-    /// Print the file of a scenario that comes with nodewise
+    /// Print a file that comes with nodewise: the scenario
     #[arg(long, conflicts_with_all = ["json", "csv", "svg"])]
     pub source: bool,
     /// Show zones and counters after every step
@@ -37,7 +37,7 @@ pub struct Simulate {
     /// Print CSV, one line per step and per node that it changed
     #[arg(long, conflicts_with = "svg")]
     pub csv: bool,
-    /// Draw the nodes over time as SVG into FILE
+    /// Draw an SVG picture into FILE: the nodes over time, instead of the text
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
     #[command(flatten)]

@@ -20,7 +20,7 @@ Examples:
   nodewise stat 1                     every second, until Ctrl-C
   nodewise stat 5 3                   three times five seconds, then all of it
   nodewise stat 4121                  a process
-  nodewise stat postgres --every 1s --threads
+  nodewise stat postgres --every 1s --per-thread
   nodewise stat --unit postgresql --every 10s --count 6 --json
   nodewise stat --check               do the kernel's counters add up?
   nodewise stat --machine capture.tar.gz
@@ -39,37 +39,38 @@ pub struct Stat {
     /// INTERVAL [COUNT], or PIDs and names of processes
     #[arg(value_name = "INTERVAL|PID|NAME")]
     pub words: Vec<String>,
-    /// Time between two readings, such as 500ms, 5s or 10m
+    /// Time between two samples, such as 500ms, 5s or 10m
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "Time")]
     pub every: Option<Duration>,
     /// Number of intervals [default: until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Time")]
     pub count: Option<u64>,
-    /// Show a recording of nodewise record instead of this machine: the change from its first sample to its last
+    /// Read FILE instead of this machine: a recording of nodewise record, the change from its first sample to its
+    /// last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["every", "count"], help_heading = "Time")]
     pub from: Option<PathBuf>,
-    /// Show the moment of a recording this long after its beginning: the change since the sample before
+    /// Moment of the recording, as time since its beginning; shown is the change since the sample before
     #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
-    /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
-    /// of the same recording
+    /// Compare with FILE: another recording, or a moment of one as FILE@TIME; @TIME is another moment of the same
+    /// recording
     #[arg(long, value_name = "FILE", value_parser = recording::recorded_moment, requires = "from",
         conflicts_with_all = ["check", "raw", "irq", "mbm", "uncore", "services", "threads", "sort"], help_heading = "Time")]
     pub against: Option<RecordedMoment>,
-    /// A process by number, also a small one (may be repeated)
+    /// Only this process, by number, also a small one (may be repeated)
     #[arg(long, value_name = "PID", help_heading = "Processes")]
     pub pid: Vec<u32>,
-    /// Processes of a control group and of those below it, by path
+    /// Only this control group and those below it, by path
     #[arg(long, value_name = "PATH", help_heading = "Processes")]
     pub cgroup: Option<PathBuf>,
-    /// Processes of a systemd unit, such as postgresql or user.slice
+    /// Only this systemd unit, such as postgresql or user.slice
     #[arg(long, value_name = "NAME", help_heading = "Processes")]
     pub unit: Option<String>,
-    /// Processes of a container, by the beginning of its identifier
+    /// Only this container, by the beginning of its identifier
     #[arg(long, value_name = "ID", help_heading = "Processes")]
     pub container: Option<String>,
     /// List the threads: CPU time, node, preferred node, hint faults by node
-    #[arg(long, help_heading = "Processes")]
+    #[arg(long = "per-thread", alias = "threads", help_heading = "Processes")]
     pub threads: bool,
     /// Order of processes: notable (stranded memory first), cpu, memory, stranded, moved or pid
     #[arg(
@@ -87,7 +88,7 @@ pub struct Stat {
     /// List services, containers and other control groups: CPU time, and the memory that is charged to them by node
     #[arg(long, help_heading = "Output")]
     pub services: bool,
-    /// Show the interrupts of devices, and the share that CPUs of other nodes take
+    /// Include the interrupts of devices, and the share that CPUs of other nodes take
     #[arg(long, help_heading = "Output")]
     pub irq: bool,
     /// Show the memory bandwidth of each last-level cache (MBM, counted by the CPU for resctrl), over one second if no
@@ -97,7 +98,7 @@ pub struct Stat {
     /// Show the traffic that memory controllers count (uncore PMUs), over one second if no interval is given
     #[arg(long, help_heading = "Output")]
     pub uncore: bool,
-    /// Check sums that must hold, over one second if no interval is given
+    /// Check and set the exit code: sums that must hold, over one second if no interval is given
     #[arg(long, help_heading = "Output")]
     pub check: bool,
     /// List every counter of the system and of each node

@@ -21,10 +21,10 @@ pub struct Top {
     /// Interval between readings, such as 500ms or 5s [default: 1s]
     #[arg(value_name = "INTERVAL", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Replay a recording of nodewise record instead of this machine
+    /// Read FILE instead of this machine: a recording of nodewise record to replay
     #[arg(long, value_name = "FILE", conflicts_with = "interval", help_heading = "Time")]
     pub from: Option<PathBuf>,
-    /// Start at this time since the beginning of the recording, such as 90m
+    /// Moment of the recording, as time since its beginning, such as 90m: the start of the replay
     #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
 }

@@ -43,12 +43,12 @@ pub struct Tune {
     /// threads
     #[arg(long, value_name = "FILE", conflicts_with = "placement")]
     pub space: Option<PathBuf>,
-    /// Numbers of threads to try, such as 1,4,cores,cpus: they replace {threads} in the command, or without it
-    /// are set in OMP_NUM_THREADS and similar variables [default: {threads} is the number of CPUs of the
+    /// Number of threads, several to try, such as 1,4,cores,cpus: they replace {threads} in the command, or without
+    /// it are set in OMP_NUM_THREADS and similar variables [default: {threads} is the number of CPUs of the
     /// placement]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<String>,
-    /// Rounds to run at most [default: 40, or as many as --time allows; 10 with --no-race]
+    /// Rounds to run, at most [default: 40, or as many as --time allows; 10 with --no-race]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: Option<u32>,
     /// Run every placement in every round, also those that are worse beyond doubt
@@ -72,7 +72,7 @@ pub struct Tune {
     /// first run has no limit]
     #[arg(long, value_name = "TIME")]
     pub run_limit: Option<String>,
-    /// Random seed of the order of runs [default: from the clock, and printed]
+    /// Random seed: the order of runs [default: from the clock, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Most repetitions of a run that other programs or the hypervisor disturbed; 0: none [default: 2]
@@ -84,7 +84,7 @@ pub struct Tune {
         value_parser = clap::value_parser!(u32).range(..=100)
     )]
     pub repeats: u32,
-    /// Append each run to FILE as it finishes; resume after the runs already in it
+    /// Journal in FILE: append each run as it finishes, and resume after the runs already in it
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Run this command before every run, also those of the warm-up: not timed, not counted, and under no
@@ -111,9 +111,8 @@ pub struct Tune {
     /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
     #[arg(long, value_name = "TIME", requires = "serve")]
     pub stop_limit: Option<String>,
-    /// Also print the best placement and its number of threads for another tool: numactl,
-    /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or
-    /// postgres
+    /// Print the placement for another tool, the best one and its number of threads, below the result: numactl,
+    /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
     #[arg(long, value_name = "TOOL", help_heading = "Output")]
     pub emit: Option<String>,
     /// Show everything: all placements, why others were not tried, pages and counters
@@ -125,11 +124,11 @@ pub struct Tune {
     /// Print CSV, one line per placement
     #[arg(long, conflicts_with = "emit", help_heading = "Output")]
     pub csv: bool,
-    /// Also draw the placements as SVG into FILE
+    /// Draw an SVG picture into FILE: the placements
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
-    /// Show a result of --json without running anything: its placements as a table, CSV or SVG; with --json the
-    /// whole document
+    /// Read FILE instead of this machine: a result of --json; runs nothing. Shows its placements as a table, CSV or
+    /// SVG; with --json the whole document
     #[arg(
         long,
         value_name = "FILE",

@@ -43,15 +43,13 @@ pub struct Both {
 /// Options of `stream`.
 #[derive(Debug, clap::Args)]
 pub struct Stream {
-    /// Memory of the three arrays together [default: each four times the last-level caches, within
-    /// bounds]
+    /// Size of memory: the three arrays together [default: each four times the last-level caches, within bounds]
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
-    /// Operation on each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default:
-    /// triad]
+    /// Operation, on each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default: triad]
     #[arg(long, value_name = "NAME", value_parser = operation)]
     pub operation: Option<Operation>,
-    /// Threads [default: one for each CPU that it may use]
+    /// Number of threads [default: one for each CPU that it may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
     /// Passes over the arrays that are timed [default: about a second's worth on one core]
@@ -64,7 +62,7 @@ pub struct Stream {
 /// Options of `chase`.
 #[derive(Debug, clap::Args)]
 pub struct Chase {
-    /// Memory of the chain [default: four times the last-level cache, within bounds]
+    /// Size of memory: the chain [default: four times the last-level cache, within bounds]
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Samples of 65,536 loads [default: 32]
@@ -77,10 +75,10 @@ pub struct Chase {
 /// Options of every workload.
 #[derive(Debug, clap::Args)]
 pub struct Common {
-    /// Random seed of contents and order
+    /// Random seed: contents and order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Print the result as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

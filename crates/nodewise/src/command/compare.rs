@@ -49,7 +49,11 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
         return Ok(0);
     }
     let suite = suite(name)?.only(&args.only).map_err(|missing| {
-        Failure::usage(format_args!("--only: suite {} has no benchmark {}", quote(name), quote(&missing)))
+        Failure::usage(format_args!(
+            "--benchmark: suite {} has no benchmark {}",
+            quote(name),
+            quote(&missing)
+        ))
     })?;
     if args.list {
         return list(args, global, &suite);
@@ -169,7 +173,7 @@ fn only(mut session: Session, names: &[String]) -> Result<Session, Failure> {
             || session.skipped.iter().any(|one| one.benchmark == *name)
     };
     if let Some(missing) = names.iter().find(|name| !known(name)) {
-        let message = format!("--only: no benchmark {} was saved", quote(missing));
+        let message = format!("--benchmark: no benchmark {} was saved", quote(missing));
         return Err(Failure::usage(message));
     }
     if !names.is_empty() {

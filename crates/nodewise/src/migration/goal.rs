@@ -41,7 +41,8 @@ impl Goal {
     /// # Errors
     /// A sentence with what is wrong, and what was expected.
     pub fn parse(to: &str, from: Option<&str>, existing: &NodeSet) -> Result<Self, String> {
-        let leaving = from.map_or_else(|| Ok(existing.clone()), |text| nodes("--from", text, existing))?;
+        let leaving =
+            from.map_or_else(|| Ok(existing.clone()), |text| nodes("--from-nodes", text, existing))?;
         if let Some(over) = to.strip_prefix("interleave:") {
             let over: Vec<NodeId> = nodes("--to", over, existing)?.iter().collect();
             return Ok(Self::Interleave { from: leaving, over });
@@ -50,7 +51,9 @@ impl Goal {
             return Self::nodes(&leaving, &nodes("--to", to, existing)?);
         }
         if from.is_some() {
-            return Err(format!("--to={to} names the nodes to leave already: --from has no meaning with it"));
+            return Err(format!(
+                "--to={to} names the nodes to leave already: --from-nodes has no meaning with it"
+            ));
         }
         let mut map = BTreeMap::new();
         for word in to.split(',') {
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn what_names_no_nodes_is_refused() {
         check("4", None, Err("--to: node 4 does not exist: this machine has nodes 0-3"));
-        check("1", Some("9"), Err("--from: node 9 does not exist: this machine has nodes 0-3"));
+        check("1", Some("9"), Err("--from-nodes: node 9 does not exist: this machine has nodes 0-3"));
         check("", None, Err("--to names no node"));
         check("0=1,2", None, Err("--to: \"2\" is not a pair of nodes, such as 0=1"));
         check("0=1-2", None, Err("--to: \"0=1-2\" is not one node to go to"));
@@ -159,7 +162,7 @@ mod tests {
         check(
             "0=1",
             Some("0"),
-            Err("--to=0=1 names the nodes to leave already: --from has no meaning with it"),
+            Err("--to=0=1 names the nodes to leave already: --from-nodes has no meaning with it"),
         );
         assert!(Goal::parse("interleave:7", None, &four()).is_err());
     }

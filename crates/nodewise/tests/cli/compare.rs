@@ -184,12 +184,12 @@ fn what_is_not_installed_and_what_fails_is_named_and_the_rest_goes_on() {
         assert!(ran.stderr.contains(words), "{words} is not in\n{}", ran.stderr);
     }
     assert!(ran.stdout.contains("Not run\n  absent: nodewise-absent not installed"), "{}", ran.stdout);
-    let only = compare(&["--suite", &suite, "--runs=1", "--only=absent"]);
+    let only = compare(&["--suite", &suite, "--runs=1", "--benchmark=absent"]);
     assert_eq!(only.code, Some(3));
     assert!(only.stderr.ends_with(
         "nodewise: nothing of this suite can be run here: apt-get install absent-package, or --install\n"
     ));
-    assert_eq!(compare(&["--suite", &suite, "--runs=1", "--only=broken"]).code, Some(3));
+    assert_eq!(compare(&["--suite", &suite, "--runs=1", "--benchmark=broken"]).code, Some(3));
     let list = output(command(["compare", "--suite", &suite, "--list"]).env("COLUMNS", "120")).ok();
     assert!(list.contains("apt-get install absent-package"), "{list}");
 }
@@ -370,7 +370,7 @@ fn the_tables_of_the_articles_come_out_of_their_files() {
         }
     }
     assert!(fs::read_to_string(picture).unwrap().contains("geometric mean"));
-    let one = compare(&["--before", &before, "--after", &after, "--only=zstd"]).ok();
+    let one = compare(&["--before", &before, "--after", &after, "--benchmark=zstd"]).ok();
     assert!(
         one.contains("zstd, 4 threads: the article's table lacks this row; its text says +164 %"),
         "{one}"
@@ -410,7 +410,7 @@ fn wrong_files_and_options_are_named_with_what_would_be_right() {
         &["--suite=nosuch"],
         "cannot read \"nosuch\": no such file or directory (board and server come with nodewise)",
     );
-    check(&["--suite=board", "--only=xy"], "--only: suite \"board\" has no benchmark \"xy\"");
+    check(&["--suite=board", "--benchmark=xy"], "--benchmark: suite \"board\" has no benchmark \"xy\"");
     check(
         &["--suite", &right, "--against", &foreign],
         "its schema is \"nodewise.tune/1\": expected nodewise.suite/1",

@@ -30,7 +30,7 @@ fn a_reading_since_boot_and_one_of_an_interval_have_their_windows() {
     assert_eq!((&boot["schema"], &boot["interval_s"]), (&Value::from("nodewise.stat/1"), &Value::Null));
     let own = std::process::id().to_string();
     let interval =
-        document(&["stat", "--json", "--pid", &own, "--every", "200ms", "--count", "1", "--threads"]);
+        document(&["stat", "--json", "--pid", &own, "--every", "200ms", "--count", "1", "--per-thread"]);
     assert!(interval["interval_s"].as_f64().unwrap() >= 0.19, "{interval}");
     let processes = interval["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 1, "{interval}");

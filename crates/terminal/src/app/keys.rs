@@ -251,7 +251,7 @@ impl App {
         let ran = row.cpu.as_ref().and_then(|cpu| cpu.certain.iter().max_by_key(|(_, time)| **time));
         let words = match (stranded, ran) {
             (Some(stranded), Some((to, _))) => format!(
-                "to move {} to where it ran: nodewise migrate {pid} --from {} --to {to}",
+                "to move {} to where it ran: nodewise migrate {pid} --from-nodes {} --to {to}",
                 stranded.size, stranded.nodes
             ),
             (Some(_), None) => {

@@ -208,7 +208,7 @@ fn stranded_memory_has_a_command_that_moves_it() {
     let mut app = app(4, 5);
     type_keys(&mut app, "/pid=4001<Enter>m");
     let text = screen(&mut app, 100, 30);
-    assert!(text.contains("nodewise migrate 4001 --from 0 --to 1"), "{text}");
+    assert!(text.contains("nodewise migrate 4001 --from-nodes 0 --to 1"), "{text}");
 }
 
 #[test]

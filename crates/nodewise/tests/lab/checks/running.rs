@@ -215,7 +215,7 @@ pub fn balancing(context: &Context) -> Result<(), String> {
     let mut program = Observed::start("remote", &[], &way)?;
     let _balancing = Setting::with("/proc/sys/kernel/numa_balancing", "1")?;
     let around = event("numa_pages_migrated")?;
-    let words = ["--threads".to_owned(), format!("--pid={}", program.pid), format!("--count={DOCUMENTS}")];
+    let words = ["--per-thread".to_owned(), format!("--pid={}", program.pid), format!("--count={DOCUMENTS}")];
     let mut watching = Watching::start(context, &words)?;
     watching.wait_for(1)?;
     let (before, inside) = (balanced(program.pid)?, event("numa_pages_migrated")?);
