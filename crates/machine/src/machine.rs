@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::SystemTime;
 
 use crate::cache::Cache;
 use crate::cpu::{Cpu, CpuModel};
@@ -47,6 +48,8 @@ impl fmt::Display for Origin {
 pub struct Machine {
     /// Where the data came from.
     pub origin: Origin,
+    /// When the data were read on the machine, in whole seconds, where the source says so.
+    pub read_at: Option<SystemTime>,
     /// The architecture as `uname -m` names it.
     pub architecture: Option<String>,
     pub kernel: Option<KernelRelease>,
@@ -92,6 +95,7 @@ impl Machine {
     pub fn new(origin: Origin) -> Self {
         Self {
             origin,
+            read_at: None,
             architecture: None,
             kernel: None,
             page_size: None,

@@ -1,6 +1,7 @@
 //! Input: the machine that `--machine` names, and files that an option names.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::{DeviceRef, Machine, NodeId, Origin};
 use nodewise_source::devices::node_of_device;
@@ -79,6 +80,14 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
         let at = error.utf8_error().valid_up_to();
         format!("it is not text: byte {at} is not UTF-8")
     })
+}
+
+/// Dates the running machine, for forms that are kept: other sources give their own time, or none.
+pub fn date(machine: &mut Machine, text: &str) {
+    if is_live(text) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        machine.read_at = now.map(|now| UNIX_EPOCH + Duration::from_secs(now.as_secs()));
+    }
 }
 
 /// Whether `--machine` names the running system.

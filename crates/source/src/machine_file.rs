@@ -17,6 +17,8 @@ mod sections;
 mod set;
 mod topology;
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease, Machine, Origin};
 use serde::{Deserialize, Serialize};
@@ -78,6 +80,8 @@ pub enum MachineFileError {
 struct MachineFile {
     schema: String,
     origin: OriginFile,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read_at_unix_s: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     architecture: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,6 +219,7 @@ pub fn to_json(machine: &Machine) -> String {
     let file = MachineFile {
         schema: SCHEMA.to_owned(),
         origin: OriginFile::from(&machine.origin),
+        read_at_unix_s: machine.read_at.and_then(seconds_since_1970),
         architecture: machine.architecture.clone(),
         kernel: machine.kernel.clone().map(ReleaseText),
         page_size_bytes: machine.page_size.map(Bytes::get),
@@ -241,6 +246,11 @@ pub fn to_json(machine: &Machine) -> String {
         serde_json::to_string_pretty(&file).expect("the structs hold only strings, numbers and lists");
     text.push('\n');
     text
+}
+
+/// A moment as the file has it; `None` before 1970.
+fn seconds_since_1970(moment: SystemTime) -> Option<u64> {
+    moment.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
 /// Reads a machine file.
@@ -286,6 +296,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     let distances = file.distances.matrix().map_err(|message| field("distances", message))?;
     Ok(Machine {
         origin: file.origin.into(),
+        read_at: file.read_at_unix_s.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds))),
         architecture: file.architecture,
         kernel: file.kernel.map(|release| release.0),
         page_size: file.page_size_bytes.map(Bytes::new),

@@ -34,6 +34,7 @@ pub mod node;
 pub mod oddity;
 pub mod perftest;
 pub mod placements;
+pub mod provenance;
 pub mod running;
 pub mod shm;
 pub mod study;

@@ -258,6 +258,7 @@ fn no_file_info(text: &str) -> bool {
                 "OSName" | "OSVersion" | "HostName" | "Architecture" => !value.is_empty(),
                 "OSRelease" => is_release(value),
                 "FallbackNbProcessors" => is_number(value, 8192),
+                "CaptureTime" => is_number(value, 253_402_300_799),
                 "PageSize" => {
                     value.parse::<u64>().is_ok_and(|size| is_number(value, 1 << 30) && size.is_power_of_two())
                 }

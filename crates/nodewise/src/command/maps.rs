@@ -14,6 +14,7 @@ use nodewise_source::paths;
 use nodewise_source::process::search;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::maps::{GroupBy, Maps as Shown, PageRuns, SharedWith};
+use nodewise_view::digest::provenance::provenance;
 use nodewise_view::svg::{Theme, maps_svg};
 use nodewise_view::text::maps::Named;
 use nodewise_view::{csv, json, text};
@@ -73,15 +74,21 @@ pub fn run(args: &Maps, global: &Global) -> Outcome {
     let process =
         read(tree, pid, thoroughness, measuring::seed(args.seed), source).map_err(Failure::cannot)?;
     let shared_with = if args.who { Some(who(tree, &process)?) } else { None };
-    show(args, global, &process, shared_with.as_ref())
+    let provenance = || -> Result<String, Failure> {
+        let mut machine = input::load(&global.machine, Detail::Full)?.machine;
+        input::date(&mut machine, &global.machine);
+        Ok(provenance(&machine))
+    };
+    show(args, global, &process, shared_with.as_ref(), &provenance)
 }
 
-/// Shows the mappings of a process.
+/// Shows the mappings of a process. `provenance` gives the caption of a picture.
 fn show(
     args: &Maps,
     global: &Global,
     process: &ProcessMappings,
     shared_with: Option<&SharedWith>,
+    provenance: &dyn Fn() -> Result<String, Failure>,
 ) -> Outcome {
     let by = match args.by {
         By::Kind => GroupBy::Kind,
@@ -90,7 +97,9 @@ fn show(
     };
     let shown = Shown { process, by, shared_with };
     // A picture that cannot be written is a failure, but no reason to keep the rest back.
-    let drawn = args.svg.as_ref().map(|picture| picture.write(maps_svg(&shown, Theme::Auto).as_bytes()));
+    let drawn = args.svg.as_ref().map(|picture| -> Result<(), Failure> {
+        picture.write(maps_svg(&shown, &provenance()?, Theme::Auto).as_bytes())
+    });
     let printed = print(args, global, &shown);
     drawn.transpose()?;
     printed

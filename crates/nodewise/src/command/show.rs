@@ -16,6 +16,7 @@ use crate::{input, output};
 pub fn run(args: &Show, global: &Global) -> Outcome {
     destination::check([&args.svg])?;
     let mut machine = input::load_for(&args.supplied, &global.machine, Detail::Full)?.machine;
+    input::date(&mut machine, &global.machine);
     if !args.with_identity {
         let line = machine.settings.command_line.take();
         machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());

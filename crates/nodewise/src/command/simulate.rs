@@ -51,7 +51,8 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
     let scenario = scenario::parse(&read).map_err(wrong)?;
     let own = scenario.machine.as_deref().filter(|_| input::is_live(&global.machine));
     let machine = own.unwrap_or(&global.machine);
-    let input = input::load_for(&args.supplied, machine, Detail::Full)?;
+    let mut input = input::load_for(&args.supplied, machine, Detail::Full)?;
+    input::date(&mut input.machine, machine);
     let release = release(args, &scenario, &input).map_err(wrong)?;
     let zones = Zones::from_input(&input, release)?;
     let timeline = play(&scenario, &input, machine, (release, &zones)).map_err(wrong)?;
@@ -104,8 +105,9 @@ fn play(
     let allowed = Scope::from_machine(&input.machine).memory_nodes;
     let mut simulation = begin(scenario, input, release, &before)?;
     let named = if input::is_live(machine) { "this machine" } else { machine };
-    let mut timeline =
-        Timeline::new(&scenario.title, named, release, zones.basis, before).about(scenario.about.clone());
+    let mut timeline = Timeline::new(&scenario.title, named, release, zones.basis, before)
+        .about(scenario.about.clone())
+        .read_at(input.machine.read_at);
     for step in &scenario.steps {
         let at = |why: String| format!("line {}: {why}", step.line);
         let act = act(step, input, &allowed, zones.page).map_err(at)?;

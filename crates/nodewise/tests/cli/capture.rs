@@ -49,7 +49,8 @@ fn this_machine_and_its_capture_show_the_same() {
     let [live, captured] = [&[][..], &["--machine", file]].map(|machine| {
         let json = run(&[&["show", "--json"], machine].concat()).ok();
         let mut machine = nodewise_source::machine_file::from_json(&json).expect("a machine file");
-        machine.origin = nodewise_machine::Origin::Live;
+        assert!(machine.read_at.is_some(), "{json}");
+        (machine.origin, machine.read_at) = (nodewise_machine::Origin::Live, None);
         for node in machine.nodes.values_mut() {
             node.meminfo.retain(|field| field.name == "MemTotal");
         }

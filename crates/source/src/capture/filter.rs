@@ -1,5 +1,7 @@
 //! Files that are saved reduced.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use nodewise_machine::printable::printable;
 
 use super::Identity;
@@ -209,16 +211,18 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the facts of `uname(2)` and `getpagesize(3)`, in hwloc's words.
-pub(super) fn nofile_info(identity: Identity) -> String {
+/// Returns the facts of `uname(2)` and `getpagesize(3)`, in hwloc's words, and the time.
+pub(super) fn nofile_info(identity: Identity, now: SystemTime) -> String {
     let names = rustix::system::uname();
     let word = |text: &std::ffi::CStr| printable(&text.to_string_lossy()).into_owned();
     let host = match identity {
         Identity::With => format!("HostName: {}\n", word(names.nodename())),
         Identity::Without => String::new(),
     };
+    let seconds = now.duration_since(UNIX_EPOCH).map(|since| since.as_secs());
+    let time = seconds.map(|seconds| format!("CaptureTime: {seconds}\n")).unwrap_or_default();
     format!(
-        "OSName: {}\nOSRelease: {}\nOSVersion: {}\n{host}Architecture: {}\nFallbackNbProcessors: {}\nPageSize: {}\n",
+        "OSName: {}\nOSRelease: {}\nOSVersion: {}\n{host}Architecture: {}\nFallbackNbProcessors: {}\nPageSize: {}\n{time}",
         word(names.sysname()),
         word(names.release()),
         word(names.version()),
@@ -230,6 +234,8 @@ pub(super) fn nofile_info(identity: Identity) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use proptest::prelude::{any, prop_assert, proptest};
 
@@ -296,12 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn what_uname_says_is_read_back() {
-        let parsed = crate::parse::nofile_info::parse(&nofile_info(Identity::Without));
+    fn what_uname_says_and_the_time_are_read_back() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_795_609_800);
+        let parsed = crate::parse::nofile_info::parse(&nofile_info(Identity::Without, now));
         assert!(parsed.problems.is_empty());
         assert!(parsed.value.release.is_some() && parsed.value.page_size.is_some());
-        assert!(!nofile_info(Identity::Without).contains("HostName"));
-        assert!(nofile_info(Identity::With).contains("HostName: "));
+        assert_eq!(parsed.value.captured_at, Some(now));
+        assert!(!nofile_info(Identity::Without, now).contains("HostName"));
+        assert!(nofile_info(Identity::With, now).contains("HostName: "));
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Finding and reading what the rules let in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use super::filter::{Filter, nofile_info};
 use super::identity::Scrubber;
@@ -44,7 +45,7 @@ pub(super) fn collect(tree: &Tree, identity: Identity) -> Capture {
         Err(error) => walk.unreadable.push(error),
     }
     if tree.is_live() {
-        let info = nofile_info(identity);
+        let info = nofile_info(identity, SystemTime::now());
         walk.insert("/proc/hwloc-nofile-info", Entry::File(info.into_bytes()));
     }
     Capture { entries: walk.entries, unreadable: walk.unreadable }

@@ -212,6 +212,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     (identity, topology, extras, sets, vec(oddity(), 0..4)).prop_map(
         |(identity, topology, extras, sets, oddities)| Machine {
             origin: identity.0,
+            read_at: identity.3[1].map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds >> 20)),
             architecture: identity.1,
             kernel: identity.2,
             page_size: identity.3[0].map(Bytes::new),

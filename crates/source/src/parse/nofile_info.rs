@@ -2,7 +2,10 @@
 //!
 //! # Source
 //! `/proc/hwloc-nofile-info` of a capture: `OSRelease: 5.15.0`, `Architecture: aarch64`,
-//! `PageSize: 4096`. The running system has no such file.
+//! `PageSize: 4096`. The running system has no such file. nodewise adds `CaptureTime: 1795609800`, in seconds
+//! since the beginning of 1970; hwloc passes over fields that it does not know.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::Bytes;
 
@@ -17,10 +20,15 @@ pub struct NoFileInfo {
     pub architecture: Option<String>,
     /// The size of an ordinary page.
     pub page_size: Option<Bytes>,
+    /// When the capture was made.
+    pub captured_at: Option<SystemTime>,
 }
 
 /// Fields that hwloc writes and nodewise has no use for.
 const OTHERS: [&str; 4] = ["OSName", "OSVersion", "HostName", "FallbackNbProcessors"];
+
+/// The beginning of the year 10000, which ends what a date can name.
+const MOST_SECONDS: u64 = 253_402_300_800;
 
 /// Reads the fields above; others of hwloc's are passed over.
 pub fn parse(text: &str) -> Parsed<NoFileInfo> {
@@ -38,6 +46,12 @@ pub fn parse(text: &str) -> Parsed<NoFileInfo> {
             "PageSize" => match digits(value).filter(|size: &u64| size.is_power_of_two()) {
                 Some(size) => parsed.value.page_size = Some(Bytes::new(size)),
                 None => parsed.problems.add(number, "a page size in bytes, a power of two", line),
+            },
+            "CaptureTime" => match digits(value).filter(|seconds: &u64| *seconds < MOST_SECONDS) {
+                Some(seconds) => parsed.value.captured_at = Some(UNIX_EPOCH + Duration::from_secs(seconds)),
+                None => {
+                    parsed.problems.add(number, "a time in seconds since 1970, before the year 10000", line)
+                }
             },
             _ if OTHERS.contains(&name) => (),
             // A damaged name would be a value that is lost without a word.
@@ -69,6 +83,15 @@ mod tests {
         assert_eq!(parsed.value.release.as_deref(), Some("4.14.0-49.el7a"));
         assert_eq!(parsed.value.architecture.as_deref(), Some("ppc64le"));
         assert_eq!(parsed.value.page_size, Some(Bytes::from_kib(64)));
+        let captured = |text| parse(text).value.captured_at;
+        assert_eq!(
+            captured("CaptureTime: 1795609800\n"),
+            Some(UNIX_EPOCH + Duration::from_secs(1_795_609_800))
+        );
+        assert_eq!(captured("OSRelease: 6.1\n"), None);
+        for wrong in ["CaptureTime: -1\n", "CaptureTime: 253402300800\n", "CaptureTime: now\n"] {
+            assert_eq!((captured(wrong), parse(wrong).problems.count()), (None, 1), "{wrong}");
+        }
         // A part was cut out, and two lines became one.
         let cut = parse("OSRelease: 3.10.0-957MP Thu Nov 8 2018\n");
         assert_eq!((cut.value.release, cut.problems.count()), (None, 1));

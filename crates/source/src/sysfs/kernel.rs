@@ -12,7 +12,7 @@ const MEMINFO: &str = "/proc/meminfo";
 const NOFILE_INFO: &str = "/proc/hwloc-nofile-info";
 const VERSION: &str = "/proc/version";
 
-/// Fills architecture, kernel, page size and the memory of the whole machine.
+/// Fills architecture, kernel, page size, the time of a capture and the memory of the whole machine.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     if !reader.wants_only_nodes() {
         machine.system_memory = reader.value(MEMINFO, meminfo::system_total).flatten();
@@ -32,6 +32,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     machine.architecture = architecture
         .or_else(|| reader.text(CPUINFO, cpu_architecture::parse).flatten().map(ToOwned::to_owned));
     machine.page_size = info.page_size;
+    machine.read_at = info.captured_at;
     machine.kernel = release(reader, "/proc/sys/kernel/osrelease", |text| Some(text))
         .or_else(|| release(reader, VERSION, release_of_version))
         .or_else(|| {

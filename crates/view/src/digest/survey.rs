@@ -2,7 +2,6 @@
 //! measured.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeId};
@@ -11,6 +10,7 @@ use nodewise_measure::latency::cache::LastLevel;
 use nodewise_measure::survey::{Account, CellReport, LeftOut, Noise, SurveyFinding};
 
 use crate::digest::counts::plural;
+use crate::digest::provenance::date;
 
 /// How a report ends, whatever was measured: how that was done, what could not be, and what it shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,24 +172,6 @@ pub fn caption(conditions: &Conditions) -> String {
     known.collect::<Vec<_>>().join("; ")
 }
 
-/// A moment as a date and a time of UTC, to the minute; `None` before 1970 and from the year 10000 on.
-fn date(moment: SystemTime) -> Option<String> {
-    const DAY: u64 = 86_400;
-    let seconds = moment.duration_since(UNIX_EPOCH).ok()?.as_secs();
-    // The proleptic Gregorian calendar in eras of 400 years from the first of March of the year 0 on: Hinnant,
-    // "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-    let days = seconds / DAY + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute) = (seconds % DAY / 3_600, seconds % 3_600 / 60);
-    (year < 10_000).then(|| format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC"))
-}
-
 /// The cells that have no figure, by reason: how many, where, why.
 pub fn refusals<'c>(cells: impl Iterator<Item = &'c CellReport>) -> Vec<(String, String)> {
     let cells: Vec<&CellReport> = cells.collect();
@@ -279,7 +261,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 

@@ -5,6 +5,7 @@
 mod findings;
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::{NodeCounters, NodeId};
@@ -40,6 +41,8 @@ pub struct Timeline {
     pub about: Option<String>,
     /// The machine, in words of whoever named it.
     pub machine: String,
+    /// When that machine was read, where it says so.
+    pub read_at: Option<SystemTime>,
     pub release: Release,
     /// Where the zones come from.
     pub basis: Basis,
@@ -70,6 +73,7 @@ impl Timeline {
             title: title.to_owned(),
             about: None,
             machine: machine.to_owned(),
+            read_at: None,
             release,
             basis,
             after: before.clone(),
@@ -88,6 +92,12 @@ impl Timeline {
     #[must_use]
     pub fn about(self, about: Option<String>) -> Self {
         Self { about, ..self }
+    }
+
+    /// The same with the time at which the machine was read.
+    #[must_use]
+    pub fn read_at(self, read_at: Option<SystemTime>) -> Self {
+        Self { read_at, ..self }
     }
 
     /// The nodes that have memory.

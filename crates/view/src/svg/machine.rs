@@ -14,9 +14,10 @@ mod fold;
 mod page;
 mod scene;
 
-use nodewise_machine::{Machine, Origin};
+use nodewise_machine::Machine;
 
 use crate::digest::counts::{headline, platform, processors};
+use crate::digest::provenance::source;
 use crate::svg::frame::Frame;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
@@ -110,12 +111,4 @@ pub fn machine_svg(machine: &Machine, caches: Caches, theme: Theme) -> String {
     let known: Vec<String> =
         [processors(machine), platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
     paint(&layout(machine, caches), &title, &known.join(", "), theme)
-}
-
-/// Where the description of the machine comes from; empty for the running one.
-fn source(machine: &Machine) -> String {
-    match &machine.origin {
-        Origin::Live => String::new(),
-        origin => format!("from {origin}"),
-    }
 }

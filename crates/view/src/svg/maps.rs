@@ -16,7 +16,7 @@ use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::plot::category;
-use crate::svg::sheet::{self, MARGIN, SMALL, WIDTH};
+use crate::svg::sheet::{self, MARGIN, SMALL, TEXT, WIDTH};
 
 /// Mappings that have a strip of their own: the largest. The others are summed by kind.
 const MOST: usize = 24;
@@ -37,18 +37,19 @@ const AXIS: f64 = 34.0;
 /// Below this share a part of a strip is narrower than a pixel.
 const LEAST: f64 = 0.0005;
 
-/// Draws the mappings of a process as an SVG document, of bounded size.
+/// Draws the mappings of a process as an SVG document, of bounded size; `provenance` is the caption.
 ///
 /// # Units
 /// Lengths in px; 988 wide.
-pub fn maps_svg(maps: &Maps<'_>, theme: Theme) -> String {
-    paint(&maps_page(maps), &title(maps), "memory of each mapping by node", theme)
+pub fn maps_svg(maps: &Maps<'_>, provenance: &str, theme: Theme) -> String {
+    paint(&maps_page(maps, provenance), &title(maps), "memory of each mapping by node", theme)
 }
 
 /// Lays out the picture.
-pub fn maps_page(maps: &Maps<'_>) -> Frame {
+pub fn maps_page(maps: &Maps<'_>, provenance: &str) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    sheet::begin(&title(maps), &maps.method(), &mut stack);
+    sheet::begin(&title(maps), provenance, &mut stack);
+    stack.text(&maps.method(), TEXT, Tone::Faint, 2);
     stack.gap(12.0);
     let colours = Colours::new(&maps.all());
     stack.flow(colours.legend(&maps.all()), 10.0);
@@ -279,7 +280,8 @@ mod tests {
 
     fn page(process: &ProcessMappings) -> (Frame, String) {
         let maps = Maps { process, by: GroupBy::Kind, shared_with: None };
-        (maps_page(&maps), maps_svg(&maps, Theme::Auto))
+        let provenance = "Some CPU, Linux 6.12.1, as of 2026-11-22 15:00 UTC";
+        (maps_page(&maps, provenance), maps_svg(&maps, provenance, Theme::Auto))
     }
 
     /// Everything inside, and nothing over anything else.

@@ -10,7 +10,7 @@ use crate::svg::legend;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::plot::{LogAxis, POINT, Plot, pen};
-use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TITLE, WIDTH};
+use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH};
 
 const PLOT: Plot = Plot { frame: WIDTH, height: 280.0, right: 16.0 };
 /// Radius of the ring around a kink.
@@ -29,6 +29,7 @@ pub fn perftest_svg(comparisons: &[Comparison], theme: Theme) -> String {
 pub fn perftest_page(comparisons: &[Comparison]) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     stack.text("perftest side by side", TITLE, Tone::Plain, 1);
+    stack.text("output of perftest, which names neither its machine nor a date", TEXT, Tone::Faint, 2);
     panels(comparisons, &mut stack);
     stack.finish()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::NodeId;
 use nodewise_model::simulate::Owner;
 
+use crate::digest::provenance::date;
 use crate::digest::timeline::{Timeline, TimelineFinding, TimelineFindingKind};
 use crate::digest::walk::size_of;
 use crate::svg::frame::{Frame, Label, Pen, Role, Stack, Stroke, Tone};
@@ -52,7 +53,9 @@ pub fn timeline_svg(timeline: &Timeline, theme: Theme) -> String {
 /// Lays out the picture.
 pub fn timeline_page(timeline: &Timeline) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH, MARGIN);
-    let machine = format!("{}, Linux {}", timeline.machine, timeline.release);
+    let moment = timeline.read_at.and_then(date).map(|date| format!(" as of {date}"));
+    let machine =
+        format!("{}{}, modelled as Linux {}", timeline.machine, moment.unwrap_or_default(), timeline.release);
     sheet::begin(&timeline.title, &machine, &mut stack);
     if let Some(about) = &timeline.about {
         stack.gap(4.0);

@@ -1,13 +1,15 @@
 //! `nodewise maps --from`: mappings in a recording, alone or beside those of another moment.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use nodewise_diagnose::Relation;
 use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::{Machine, Origin};
 use nodewise_source::process::{Pid, search};
 use nodewise_source::sample::MappingsSample;
 use nodewise_view::digest::maps::comparison::{MapsComparison, MapsMoment};
+use nodewise_view::digest::provenance as caption;
 use nodewise_view::{csv, json, text};
 
 use super::named;
@@ -26,7 +28,7 @@ pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
     let Some(against) = &args.against else {
         let mut mappings = (*process.mappings).clone();
         mappings.notes.extend(age(&after, process).map(text::maps::age_words));
-        return super::show(args, global, &mappings, None);
+        return super::show(args, global, &mappings, None, &|| Ok(provenance(&after)));
     };
     let before = recording.against(file, against)?;
     let (relation, _) = relation(&before.header, &after.header);
@@ -54,6 +56,19 @@ pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
     let text = |style: &_| text::maps::comparison(&comparison, named(args), style);
     output::show(args.json, global.color, json, text)?;
     Ok(0)
+}
+
+/// The caption of a picture: the machine of the recording, and the time of the sample.
+fn provenance(recorded: &Recorded) -> String {
+    let mut machine = recorded.header.machine().ok().flatten().unwrap_or_else(|| Machine::new(Origin::Live));
+    machine.origin = Origin::Live;
+    machine.read_at = UNIX_EPOCH.checked_add(recorded.now.moment.wall);
+    let source = format!("from recording {}", recorded.name);
+    [caption::provenance(&machine), source]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn moment(recorded: &Recorded, process: &MappingsSample) -> MapsMoment {
