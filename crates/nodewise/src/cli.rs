@@ -45,75 +45,87 @@ use nodewise_machine::units::SizeError;
 
 use verbs::verbs;
 
-verbs! {
-    "show" Show(show::Show),
-        "Shows where memory is: nodes, CPUs, memory slots, distances, caches, devices, settings";
-    "stat" Stat(stat::Stat),
-        "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
-    "top" Top(top::Top), here "--from=FILE replays a recording",
-        "Shows the running system by node, live: nodes, processes, threads, mappings, devices";
-    "doctor" Doctor(doctor::Doctor),
-        "Finds what is wrong with the memory placement of the running system, and shows proof, cause and remedy";
-    "advise" Advise(advise::Advise), here "",
-        "Names the placement that a program should have, from evidence: the reason, the commands, and what would change it";
-    "acpi" Acpi(acpi::Acpi),
-        "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
-    "maps" Maps(maps::Maps),
-        "Shows which nodes the memory of a process is on: by kind, policy and mapping";
-    "capture" Capture(capture::Capture),
-        "Saves this machine's description for inspection elsewhere";
-    "record" Record(record::Record), here "",
-        "Records the running system to a file";
-    "run" Run(run::Run), "Starts a program under a placement";
-    "tune" Tune(tune::Tune), here "--from=FILE shows a result from elsewhere",
-        "Runs a program under many placements and names the best";
-    "compare" Compare(compare::Compare), here "",
-        "Runs a suite of benchmarks before and after a change and compares the results";
-    "latency" Latency(latency::Latency), here "--from=FILE shows a result from elsewhere",
-        "Measures memory latency from the CPUs of each node to the memory of each node";
-    "bandwidth" Bandwidth(bandwidth::Bandwidth), here "--from=FILE shows a result from elsewhere",
-        "Measures memory bandwidth from the CPUs of each node to the memory of each node";
-    "c2c" C2c(c2c::C2c), here "--from=FILE shows a result from elsewhere",
-        "Measures the time to transfer a cache line between two CPUs";
-    "io" Io(io::Io),
-        "Shows the node of each device, and measures reads from disks into the memory of each node";
-    "workload" Workload(workload::Workload), here "",
-        "Runs a built-in program whose speed depends on memory";
-    "explain" Explain(explain::Explain),
-        "Predicts from which nodes the kernel takes memory under a policy, and when it falls back";
-    "zonelist" Zonelist(explain::Zonelist),
-        "Shows the fallback order of each node: nodes and zones";
-    "zones" Zones(explain::Zones),
-        "Shows the zones of every node: sizes, free pages, watermarks and reserves";
-    "migrate" Migrate(migrate::Migrate), here "",
-        "Moves pages of a running process to other nodes, in chunks, and says why some stayed";
-    "balance" Balance(balance::Balance), here "",
-        "Keeps processes and their memory on the same nodes, within limits, and shows what it would do unless --apply is given";
-    "shm" Shm(shm::Shm), here "",
-        "Shows shared memory and its policies: System V segments, files and mounts of tmpfs; sets and verifies policies";
-    "hugepages" HugePages(hugepages::HugePages),
-        "Shows huge page pools per node; sets them and reports what the kernel allocated";
-    "emulation" Emulation(emulation::Emulation),
-        "Emulates NUMA nodes: status, plan, enable, disable, undo, verify";
-    "simulate" Simulate(simulate::Simulate),
-        "Simulates programs that allocate memory over time, and shows the node of each allocation";
-    "lab" Lab(lab::Lab),
-        "Boots a machine as a real kernel in QEMU and runs a command there";
-    "numactl" Numactl(personality::Words),
-        "Behaves exactly like numactl";
-    "numastat" Numastat(personality::Words),
-        "Behaves exactly like numastat";
-    "migratepages" Migratepages(personality::Words),
-        "Behaves exactly like migratepages";
-    "migspeed" Migspeed(personality::Words),
-        "Behaves exactly like migspeed";
-    "memhog" Memhog(personality::Words),
-        "Behaves exactly like memhog";
-    "links" Links(personality::Links), here "",
-        "Creates links named numactl, numastat, migratepages, migspeed and memhog in a directory";
-    "help" Help(help::Help), here "", "Explains a verb or a topic";
-    "version" Version(help::Version), here "", "Prints release, target, and what is built in";
+/// Gives the table of verbs to the macro with this name. A row is `"name" Variant(Options) => function, "about"`.
+///
+/// The options are a type of the command line, the function is one of `command`; each reader uses what it needs. A
+/// verb that can only work on the running system has `here` before its line, with a hint for whoever names another
+/// machine.
+macro_rules! table {
+    ($reader:ident) => {
+        $reader! {
+            "show" Show(show::Show) => show::run,
+                "Shows where memory is: nodes, CPUs, memory slots, distances, caches, devices, settings";
+            "stat" Stat(stat::Stat) => stat::run,
+                "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
+            "top" Top(top::Top) => top::run, here "--from=FILE replays a recording",
+                "Shows the running system by node, live: nodes, processes, threads, mappings, devices";
+            "doctor" Doctor(doctor::Doctor) => doctor::run,
+                "Finds what is wrong with the memory placement of the running system, and shows proof, cause and remedy";
+            "advise" Advise(advise::Advise) => advise::run, here "",
+                "Names the placement that a program should have, from evidence: the reason, the commands, and what would change it";
+            "acpi" Acpi(acpi::Acpi) => acpi::run,
+                "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
+            "maps" Maps(maps::Maps) => maps::run,
+                "Shows which nodes the memory of a process is on: by kind, policy and mapping";
+            "capture" Capture(capture::Capture) => capture::run,
+                "Saves this machine's description for inspection elsewhere";
+            "record" Record(record::Record) => record::run, here "",
+                "Records the running system to a file";
+            "run" Run(run::Run) => run::run, "Starts a program under a placement";
+            "tune" Tune(tune::Tune) => tune::run, here "--from=FILE shows a result from elsewhere",
+                "Runs a program under many placements and names the best";
+            "compare" Compare(compare::Compare) => compare::run, here "",
+                "Runs a suite of benchmarks before and after a change and compares the results";
+            "latency" Latency(latency::Latency) => latency::run, here "--from=FILE shows a result from elsewhere",
+                "Measures memory latency from the CPUs of each node to the memory of each node";
+            "bandwidth" Bandwidth(bandwidth::Bandwidth) => bandwidth::run, here "--from=FILE shows a result from elsewhere",
+                "Measures memory bandwidth from the CPUs of each node to the memory of each node";
+            "c2c" C2c(c2c::C2c) => c2c::run, here "--from=FILE shows a result from elsewhere",
+                "Measures the time to transfer a cache line between two CPUs";
+            "io" Io(io::Io) => io::run,
+                "Shows the node of each device, and measures reads from disks into the memory of each node";
+            "workload" Workload(workload::Workload) => workload::run, here "",
+                "Runs a built-in program whose speed depends on memory";
+            "explain" Explain(explain::Explain) => explain::run,
+                "Predicts from which nodes the kernel takes memory under a policy, and when it falls back";
+            "zonelist" Zonelist(explain::Zonelist) => zones::zonelist,
+                "Shows the fallback order of each node: nodes and zones";
+            "zones" Zones(explain::Zones) => zones::zones,
+                "Shows the zones of every node: sizes, free pages, watermarks and reserves";
+            "migrate" Migrate(migrate::Migrate) => migrate::run, here "",
+                "Moves pages of a running process to other nodes, in chunks, and says why some stayed";
+            "balance" Balance(balance::Balance) => balance::run, here "",
+                "Keeps processes and their memory on the same nodes, within limits, and shows what it would do unless --apply is given";
+            "shm" Shm(shm::Shm) => shm::run, here "",
+                "Shows shared memory and its policies: System V segments, files and mounts of tmpfs; sets and verifies policies";
+            "hugepages" HugePages(hugepages::HugePages) => hugepages::run,
+                "Shows huge page pools per node; sets them and reports what the kernel allocated";
+            "emulation" Emulation(emulation::Emulation) => emulation::run,
+                "Emulates NUMA nodes: status, plan, enable, disable, undo, verify";
+            "simulate" Simulate(simulate::Simulate) => simulate::run,
+                "Simulates programs that allocate memory over time, and shows the node of each allocation";
+            "lab" Lab(lab::Lab) => lab::run,
+                "Boots a machine as a real kernel in QEMU and runs a command there";
+            "numactl" Numactl(personality::Words) => tools::numactl,
+                "Behaves exactly like numactl";
+            "numastat" Numastat(personality::Words) => tools::numastat,
+                "Behaves exactly like numastat";
+            "migratepages" Migratepages(personality::Words) => tools::migratepages,
+                "Behaves exactly like migratepages";
+            "migspeed" Migspeed(personality::Words) => tools::migspeed,
+                "Behaves exactly like migspeed";
+            "memhog" Memhog(personality::Words) => tools::memhog,
+                "Behaves exactly like memhog";
+            "links" Links(personality::Links) => links::run, here "",
+                "Creates links named numactl, numastat, migratepages, migspeed and memhog in a directory";
+            "help" Help(help::Help) => help::run, here "", "Explains a verb or a topic";
+            "version" Version(help::Version) => help::version, here "", "Prints release, target, and what is built in";
+        }
+    };
 }
+pub(crate) use table;
+
+table!(verbs);
 
 /// nodewise shows where the memory of a Linux machine is, measures the cost of each path to it, and finds
 /// the best placement of a program.

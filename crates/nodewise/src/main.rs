@@ -2,9 +2,9 @@
 //!
 //! # Modules
 //!
-//! - `cli.rs` the command line; in `cli/` a file per verb, and the options that `run` and `tune --placement`
-//!   share (`cli/place.rs`), or the measuring verbs (`cli/measure_options.rs`); `usage.rs` wrong usage in
-//!   words
+//! - `cli.rs` the command line, with the table of verbs; in `cli/` a file per verb, and the options that `run` and
+//!   `tune --placement` share (`cli/place.rs`), or the measuring verbs (`cli/measure_options.rs`); `usage.rs` wrong
+//!   usage in words
 //! - `command.rs` the verbs' work: in `command/` a file per verb, from what was typed to an exit code; a
 //!   policy as it is typed is `command/explain/policy.rs`
 //! - `input.rs` the machine that `--machine` names, and files that an option names; `placement.rs` typed

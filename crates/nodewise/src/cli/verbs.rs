@@ -6,10 +6,10 @@
 
 use clap::Command;
 
-/// A row is `"name" Variant(Arguments), "about"`. A verb that can only work on the running system has `here`
-/// before its line, with a hint for whoever names another machine, and does not show `--machine` in its help.
+/// Makes the command line of the table: the functions are not its business. A verb that only works on the running
+/// system does not show `--machine` in its help.
 macro_rules! verbs {
-    ($($name:literal $variant:ident($arguments:ty) $(, here $hint:literal)?, $about:literal;)*) => {
+    ($($name:literal $variant:ident($arguments:ty) => $function:path $(, here $hint:literal)?, $about:literal;)*) => {
         /// The verbs.
         #[derive(Debug)]
         pub enum Verb {
