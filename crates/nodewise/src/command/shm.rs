@@ -63,7 +63,7 @@ fn list(args: &List, global: &Global) -> Outcome {
 }
 
 fn show(args: &Show, global: &Global) -> Outcome {
-    let opened = Opened::of(&args.object)?;
+    let opened = Opened::open(&args.object)?;
     let shown = opened.look()?;
     let json = || json::shm::object(&shown);
     output::show(args.json, global.color, json, |style| text::shm::object(&shown, style))?;
@@ -75,7 +75,7 @@ fn policy(args: &Policy, global: &Global) -> Outcome {
     let machine = &input.machine;
     let allowed = machine.allowed_nodes.clone().unwrap_or_else(|| machine.node_ids());
     let wanted = parse(&args.policy, &input, &allowed).map_err(Failure::usage)?;
-    let opened = Opened::of(&args.object)?;
+    let opened = Opened::open(&args.object)?;
     let (start, length) = opened.range(args.range)?;
     if args.dry_run {
         let mut shown = opened.look()?;
@@ -127,7 +127,7 @@ struct Opened {
 
 impl Opened {
     /// Maps what a text names: a number is a segment.
-    fn of(text: &str) -> Result<Self, Failure> {
+    fn open(text: &str) -> Result<Self, Failure> {
         if let Ok(id) = text.parse::<u32>() {
             let name = format!("segment {id}");
             let refused = |errno: Errno| {
@@ -311,11 +311,11 @@ mod tests {
 
     #[test]
     fn what_is_not_shared_memory_is_refused_with_the_reason() {
-        let refused = Opened::of("/proc/version").err().unwrap().message;
+        let refused = Opened::open("/proc/version").err().unwrap().message;
         assert!(refused.contains("is not on tmpfs or hugetlbfs"), "{refused}");
-        let refused = Opened::of("/nowhere/at/all").err().unwrap().message;
+        let refused = Opened::open("/nowhere/at/all").err().unwrap().message;
         assert!(refused.contains("no such file"), "{refused}");
-        let refused = Opened::of("4294967295").err().unwrap().message;
+        let refused = Opened::open("4294967295").err().unwrap().message;
         assert!(refused.contains("does not exist"), "{refused}");
     }
 }

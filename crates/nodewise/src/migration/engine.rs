@@ -103,7 +103,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    fn of(said: Option<PageLocation>) -> Self {
+    fn from_location(said: Option<PageLocation>) -> Self {
         match said {
             Some(PageLocation::Error(Errno::EACCES)) => Self::Shared,
             Some(PageLocation::Error(Errno::EBUSY)) => Self::Busy,
@@ -469,7 +469,7 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
                 // Of a huge page that was none, only the first address was named.
                 let number = page.address / region.page_size.get();
                 let to = region.goal.target(number, from)?;
-                let reason = Reason::of(work.said);
+                let reason = Reason::from_location(work.said);
                 if was_huge || reason.may_pass() {
                     return Some(Work { from, to, ..work });
                 }
@@ -485,7 +485,7 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
 
     fn give_up(&mut self, pages: &[Page], works: &[Work], reason: Option<Reason>) {
         for work in works {
-            let reason = reason.unwrap_or_else(|| Reason::of(work.said));
+            let reason = reason.unwrap_or_else(|| Reason::from_location(work.said));
             let size = self.regions[pages[work.first].region].page_size;
             *self.report.failed.entry(reason).or_default() += size;
         }

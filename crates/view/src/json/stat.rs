@@ -20,13 +20,13 @@ use service::ServiceJson;
 
 /// Writes it for a reader of one document.
 pub fn stat(running: &Running) -> String {
-    pretty(&StatJson::of(running))
+    pretty(&StatJson::from_running(running))
 }
 
 /// Writes it as a line of many.
 pub fn stat_line(running: &Running) -> String {
-    let mut line =
-        serde_json::to_string(&StatJson::of(running)).expect("the document holds no map with foreign keys");
+    let mut line = serde_json::to_string(&StatJson::from_running(running))
+        .expect("the document holds no map with foreign keys");
     line.push('\n');
     line
 }
@@ -309,7 +309,7 @@ struct UnreadJson {
 }
 
 impl StatJson {
-    fn of(running: &Running) -> Self {
+    fn from_running(running: &Running) -> Self {
         let rate = |count| running.rate(count).map(rounded);
         let (balancing, pressure) = (&running.balancing, &running.pressure);
         let finding = |finding: &crate::digest::running::RunningFinding| FindingJson {
@@ -324,8 +324,8 @@ impl StatJson {
                 Window::Interval(length) => Some(seconds(length)),
                 Window::SinceBoot(_) => None,
             },
-            nodes: running.nodes.iter().map(|row| NodeJson::of(row, running)).collect(),
-            cpus: running.cpus.map(LoadJson::of),
+            nodes: running.nodes.iter().map(|row| NodeJson::from_row(row, running)).collect(),
+            cpus: running.cpus.map(LoadJson::from_load),
             balancing: BalancingJson {
                 hint_faults: balancing.hint_faults,
                 hint_faults_per_s: rate(balancing.hint_faults),
@@ -344,18 +344,18 @@ impl StatJson {
             processes_left_out: running.processes_left_out,
             born: running.born,
             gone: running.gone,
-            processes: running.processes.iter().map(|row| ProcessJson::of(row, running)).collect(),
+            processes: running.processes.iter().map(|row| ProcessJson::from_row(row, running)).collect(),
             services: running.services.as_ref().map(|rows| rows.iter().map(ServiceJson::from_row).collect()),
             services_left_out: running.services.as_ref().map(|_| running.services_left_out),
-            devices: running.devices.iter().map(|row| DeviceJson::of(row, running)).collect(),
+            devices: running.devices.iter().map(|row| DeviceJson::from_row(row, running)).collect(),
             bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::from_row(row, running)).collect(),
             memory_controllers: running
                 .controllers
                 .iter()
                 .map(|row| ControllerJson::from_row(row, running))
                 .collect(),
-            checks: running.checks.iter().map(CheckJson::of).collect(),
-            counters: running.raw.iter().map(CounterJson::of).collect(),
+            checks: running.checks.iter().map(CheckJson::from_check).collect(),
+            counters: running.raw.iter().map(CounterJson::from_counter).collect(),
             findings: findings(running).iter().map(finding).collect(),
             unread: running
                 .unread
@@ -376,7 +376,7 @@ fn seconds(time: Duration) -> f64 {
 }
 
 impl LoadJson {
-    fn of(load: CpuLoad) -> Self {
+    fn from_load(load: CpuLoad) -> Self {
         Self {
             cpus: load.cpus,
             busy_share: rounded(load.busy),
@@ -392,7 +392,7 @@ impl LoadJson {
 }
 
 impl NodeJson {
-    fn of(row: &NodeRow, running: &Running) -> Self {
+    fn from_row(row: &NodeRow, running: &Running) -> Self {
         let size = |of: fn(&nodewise_diagnose::locality::NodeSize) -> Option<Bytes>| {
             row.size.as_ref().and_then(of).map(Bytes::get)
         };
@@ -409,7 +409,7 @@ impl NodeJson {
         Self {
             id: row.node.number(),
             cpus: row.cpus.to_string(),
-            load: row.load.map(LoadJson::of),
+            load: row.load.map(LoadJson::from_load),
             size_bytes: size(|size| Some(size.size)),
             present_bytes: size(|size| size.present),
             uninitialised_bytes: size(|size| Some(size.uninitialised).filter(|size| size.get() > 0)),
@@ -447,7 +447,7 @@ fn counters(counters: &NodeCounters<Option<u64>>) -> BTreeMap<&'static str, u64>
 }
 
 impl CpuJson {
-    fn of(cpu: Option<&CpuTime>, share: Option<f64>, window: Window) -> Self {
+    fn new(cpu: Option<&CpuTime>, share: Option<f64>, window: Window) -> Self {
         let mut json = Self { cpu_share: share.map(rounded), ..Self::default() };
         // Since boot a thread may have been anywhere before it was bound.
         let cpu = cpu.filter(|cpu| !cpu.used.is_zero() && matches!(window, Window::Interval(_)));
@@ -463,7 +463,7 @@ impl CpuJson {
 }
 
 impl ProcessJson {
-    fn of(row: &ProcessRow, running: &Running) -> Self {
+    fn from_row(row: &ProcessRow, running: &Running) -> Self {
         let stranded = row.locality.as_ref().and_then(|locality| locality.stranded.as_ref());
         Self {
             pid: row.identity.pid.number(),
@@ -474,9 +474,9 @@ impl ProcessJson {
             group: row.group.as_ref().map(ToString::to_string),
             threads: row.threads,
             window_s: row.window.length().map(seconds),
-            cpu: CpuJson::of(row.cpu.as_ref(), row.cpu_share, row.window),
+            cpu: CpuJson::new(row.cpu.as_ref(), row.cpu_share, row.window),
             resident_bytes: row.resident.map(Bytes::get),
-            memory: row.pages.as_ref().map(|pages| MemoryJson::of(pages, running)),
+            memory: row.pages.as_ref().map(|pages| MemoryJson::from_pages(pages, running)),
             memory_unread: row.denied.map(|denied| match denied {
                 Denied::Rights => "permission denied",
                 Denied::NoFile => "this kernel has no numa_maps",
@@ -493,13 +493,13 @@ impl ProcessJson {
                 .iter()
                 .map(|(node, threads)| PreferredJson { node: node.number(), threads: *threads })
                 .collect(),
-            tasks: row.tasks.iter().map(|task| TaskJson::of(task, row.window)).collect(),
+            tasks: row.tasks.iter().map(|task| TaskJson::from_task(task, row.window)).collect(),
         }
     }
 }
 
 impl MemoryJson {
-    fn of(pages: &PageSample, running: &Running) -> Self {
+    fn from_pages(pages: &PageSample, running: &Running) -> Self {
         let (method, pages_drawn) = match pages.method {
             PageMethod::Exact => ("exact", None),
             PageMethod::Drawn(count) => ("sampled", Some(count)),
@@ -523,7 +523,7 @@ impl MemoryJson {
 }
 
 impl TaskJson {
-    fn of(task: &TaskRow, window: Window) -> Self {
+    fn from_task(task: &TaskRow, window: Window) -> Self {
         let faults = task.faults.iter().map(|(node, faults)| FaultsJson {
             node: node.number(),
             private: faults.private,
@@ -532,7 +532,7 @@ impl TaskJson {
         Self {
             tid: task.identity.pid.number(),
             name: task.name.to_string(),
-            cpu: CpuJson::of(task.cpu.as_ref(), task.cpu_share, window),
+            cpu: CpuJson::new(task.cpu.as_ref(), task.cpu_share, window),
             last_cpu: task.processor.map(|cpu| cpu.number()),
             node: task.node.map(NodeId::number),
             preferred_node: task.preferred.map(NodeId::number),
@@ -543,7 +543,7 @@ impl TaskJson {
 }
 
 impl DeviceJson {
-    fn of(row: &DeviceRow, running: &Running) -> Self {
+    fn from_row(row: &DeviceRow, running: &Running) -> Self {
         let change = &row.change;
         Self {
             device: change.device.clone(),
@@ -562,7 +562,7 @@ impl DeviceJson {
 }
 
 impl CheckJson {
-    fn of(check: &IdentityCheck) -> Self {
+    fn from_check(check: &IdentityCheck) -> Self {
         Self {
             name: check.name.clone(),
             holds: check.holds,
@@ -578,7 +578,7 @@ impl CheckJson {
 }
 
 impl CounterJson {
-    fn of(counter: &RawCounter) -> Self {
+    fn from_counter(counter: &RawCounter) -> Self {
         Self {
             node: counter.node.map(NodeId::number),
             name: counter.name.clone(),
