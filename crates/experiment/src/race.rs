@@ -143,6 +143,7 @@ impl Race {
         let mut race = Self::new(study.plan.race?, &things[..first], study.plan.crossing);
         let mut crosses = crossed.map(|crossed| (crossed.block, &things[first..]));
         for (block, costs) in study.costs_by_block() {
+            // Crosses are chosen by the blocks before them: a bet on one must not be placed on what chose it.
             if let Some((_, things)) = crosses.take_if(|(after, _)| block > *after) {
                 race.add(things);
             }
@@ -181,6 +182,7 @@ impl Race {
 
     /// Takes in a block: the logarithms of what each arm's runs cost, none for an arm that did not run.
     pub fn observe(&mut self, runs: &[Vec<f64>]) {
+        // Costs are logarithms: a margin of 2 % is the same difference at every level.
         let margin = self.rules.margin.ln_1p();
         for (one, row) in runs.iter().zip(&mut self.pairs) {
             for (other, pair) in runs.iter().zip(row) {
@@ -215,7 +217,9 @@ impl Race {
     pub fn p(&self, one: ArmId, other: ArmId) -> (f64, f64) {
         let p = [(one, other), (other, one)].map(|(a, b)| self.pair(a, b).costs_more.p());
         let least = p[0].min(p[1]);
+        // A pair decides at its own share of the error. Scaled so, every pair can be compared with the error of the race.
         let raised = least * self.rules.error / self.shares.costs_more(one, other);
+        // Twice: both directions were looked at.
         ((2.0 * least).min(1.0), raised.min(1.0))
     }
 

@@ -225,6 +225,8 @@ impl Memory {
                 turn.look(Stock::new(self, order, whose.class), reclaims);
             }
             let in_rounds = !reclaims || !turn::is_mixed(turns, Stock::new(self, order, whose.class));
+            // Until a zone is at its mark every round takes the same pages from the same zones. Without this shortcut
+            // a request for a TiB would be 2^28 steps.
             if left >= round && in_rounds {
                 let rounds =
                     turn::whole_rounds(turns, Stock::new(self, order, whose.class)).min(left / round);
@@ -235,6 +237,7 @@ impl Memory {
                 }
             }
             // The last round of the stretch, in which a zone runs dry or the request ends.
+            // One turn more than there are: the request may begin in the middle of a turn, and the round ends there.
             for _ in 0..=turns.len() {
                 let (at, before) = place;
                 let turn = &mut turns[at];
@@ -253,6 +256,7 @@ impl Memory {
             }
             let empty = stretch.shares.is_empty();
             outcome.add(stretch);
+            // Every turn was looked at and gave nothing, so the zones have nothing for this request any more.
             if empty {
                 break;
             }
@@ -274,6 +278,8 @@ impl Memory {
             Some(share) => share.pages += pages,
             None => stretch.shares.push(Share { node, kind, mark, pages }),
         }
+        // `zone_statistics`: hit and miss compare with the wanted node, local and other with that of the CPU. Under a
+        // policy these differ, so a page can be a hit and other at the same time.
         let own = self.counters.entry(node).or_default();
         let missed = preferred.filter(|wanted| *wanted != node);
         *(if missed.is_some() { &mut own.miss } else { &mut own.hit }) += pages;

@@ -50,6 +50,7 @@ impl Chain {
         for link in &links {
             link.next.set(link);
         }
+        // A partner strictly below `last`: with `last` among them this is the plain shuffle, of several cycles.
         for last in (1..lines).rev() {
             links[last].next.swap(&links[random.index(last)].next);
         }
@@ -73,6 +74,7 @@ impl Chain {
     /// After how many steps it came back to its start, where that is too early; one step more than it
     /// has lines, where it did not come back.
     pub fn prove(&self, turns: u64) -> Result<Position<'_>, usize> {
+        // On a cycle only the remainder counts, so one walk tells the end of any number of turns.
         let remainder = u128::from(turns) * u128::from(TURN) % self.links.len() as u128;
         let (mut at, mut marked) = (self.start(), self.start());
         for steps in 1..=self.links.len() {
@@ -89,6 +91,7 @@ impl Chain {
 
     /// Follows the chain for this many [turns](TURN). This is what is timed.
     pub fn follow<'a>(&'a self, from: Position<'a>, turns: u64) -> Position<'a> {
+        // The boxes hide the start, which would make the end known, and use the end, without which no load is needed.
         let mut at = black_box(from);
         for _ in 0..turns {
             // The compiler writes this out: the bound is a constant.

@@ -109,6 +109,8 @@ fn second_of(at: u64, seed: u64) -> f64 {
     first_of(at ^ 0x5555, seed) + 1.0
 }
 
+// Loops of their own: inlined, the timed code would depend on its caller, and a pass could merge with the next.
+
 #[inline(never)]
 fn copy(a: &mut [f64], b: &[f64]) {
     for (a, b) in a.iter_mut().zip(b) {

@@ -114,6 +114,7 @@ impl Turn {
 
 /// How many rounds all turns can go before any zone is at its mark.
 pub(super) fn whole_rounds(turns: &[Turn], stock: Stock<'_>) -> u64 {
+    // Several turns may have come to one zone, where a full node falls back to the next: it has to last for all.
     let mut wanted = vec![0u64; stock.zones.len()];
     for turn in turns {
         let Some((stop, ..)) = turn.target() else { return 0 };
