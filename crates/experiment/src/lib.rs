@@ -30,6 +30,8 @@
 //!   (`command/preparation.rs`), and when to look at their pages
 //! - `synthetic.rs` experiments whose truth is known; in `synthetic/` what disturbs their runs, equal arms
 //!   (`synthetic/equal.rs`), suites in which nothing differs (`synthetic/suites.rs`) and the recorded series (`synthetic/series.rs`)
+//! - `switching.rs` something that is switched on and off in blocks of time, as `balance --evaluate` does with
+//!   itself: the order of blocks, what a time can show, and what they show
 //! - `metric.rs` what is compared; `study.rs` what an experiment leaves, in `study/` what it was to do
 //! - `verdict.rs` what a study shows and what it does not; in `verdict/` arms against the baseline in pairs
 //! - `emit.rs` a placement in other tools' words; in `emit/` a file per kind of tool, and numbers of threads
@@ -63,6 +65,7 @@ pub mod serve;
 pub mod shell;
 pub mod study;
 pub mod suite;
+pub mod switching;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
 pub mod toml_text;

@@ -112,6 +112,12 @@ impl Detection {
     }
 }
 
+/// The probability that a bet at the level `alpha` wins within this many rounds, each of which is won with the
+/// probability `won` and otherwise lost.
+pub fn power_of_signs(won: f64, rounds: u32, alpha: f64) -> f64 {
+    won_within(won, rounds.min(MOST_ROUNDS), alpha).pop().unwrap_or(0.0)
+}
+
 /// The probability that a bet has won after this many rounds, each of which counts with the probability
 /// `played`, from that after 0, 1, 2 ... rounds that count.
 fn mixed(reached: &[f64], played: f64, rounds: u32) -> f64 {
@@ -195,6 +201,22 @@ mod tests {
             vec![run - random.normal(), run - random.normal()]
         };
         (0..rounds).map(round).collect()
+    }
+
+    #[test]
+    fn the_power_of_signs_is_that_of_bets_that_are_played() {
+        let mut random = Random::new(11);
+        for (won, rounds) in [(0.9, 12), (0.8, 24), (0.5, 40)] {
+            let played = (0..4000).filter(|_| {
+                let mut bet = Bet::default();
+                (0..rounds).for_each(|_| bet.place(if random.unit() < won { 1.0 } else { -1.0 }));
+                bet.wins(0.025)
+            });
+            let played = played.count() as f64 / 4000.0;
+            let expected = power_of_signs(won, rounds, 0.025);
+            assert!((played - expected).abs() < 0.03, "{won}, {rounds} rounds: {played}, not {expected}");
+        }
+        assert_eq!(power_of_signs(1.0, crate::betting::fewest_rounds(0.025), 0.025), 1.0);
     }
 
     #[test]
