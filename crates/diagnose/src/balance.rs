@@ -19,8 +19,8 @@ use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity};
 
 pub use limits::{Limits, PRESSURE};
-pub use means::{Means, Named, Need, PageMove, Spread, remote_share, stranded_share};
-pub use never::{Never, ProcessFacts, explicit_policy, is_default, places_others};
+pub use means::{Means, Named, Need, PageMove, RemoteTime, Spread, remote_share, stranded_share};
+pub use never::{Never, ProcessFacts, claimed, explicit_policy, is_default, places_others};
 pub use plan::{Action, Done, Hold, Judged, LeftAlone, Plan, Stop, Verdict, Waiting};
 pub use room::room;
 
@@ -80,6 +80,8 @@ struct Track {
     /// Bytes of the last action's plan, and the part of it that was done.
     planned: Bytes,
     done: f64,
+    /// Bytes that would move if the last action were taken back.
+    way_back: Bytes,
     rest: Duration,
     worse: u32,
     /// Nodes that its pages leave in the last action.
@@ -114,6 +116,12 @@ impl Controller {
         }
     }
 
+    /// A controller that begins again: it knows no process, and the bytes of the last hour still count.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        Self { spent: self.spent.clone(), ..Self::new(self.limits) }
+    }
+
     /// Its limits.
     pub const fn limits(&self) -> &Limits {
         &self.limits
@@ -122,7 +130,12 @@ impl Controller {
     /// Looks at a window, and says what may be done.
     pub fn observe(&mut self, seen: &Observation<'_>) -> Plan {
         let situation = seen.situation;
-        let mut plan = Plan { stop: self.stop(seen), examined: situation.processes.len(), ..Plan::default() };
+        let mut plan = Plan {
+            stop: self.stop(seen),
+            examined: situation.processes.len(),
+            remote: RemoteTime::of_all(situation, self.limits.least_size),
+            ..Plan::default()
+        };
         self.tracks.retain(|identity, _| situation.now.process(*identity).is_some());
         let kin = Kin::new(situation.now, seen.own);
         let with_cpus = situation.places.with_cpus();
@@ -183,6 +196,7 @@ impl Controller {
             track.stage = Stage::Acting { since: now };
             track.need = Some(action.need);
             track.planned = action.means.size();
+            track.way_back = action.most;
             track.leaving = action.means.pages.iter().map(|pages| pages.from).collect();
             if let Some((cpus, _)) = &action.means.cpus {
                 track.ours = Some(cpus.clone());
@@ -195,6 +209,7 @@ impl Controller {
         let (settle, failed) = (self.limits.settle, self.limits.failed);
         let Some(track) = self.tracks.get_mut(&identity) else { return };
         let Stage::Acting { since } = track.stage else { return };
+        track.way_back = done.moved;
         self.spent.correct(since, identity, done.moved, now);
         if done.moved.get() > 0 {
             track.left.extend(track.leaving.drain(..).map(|node| (node, now)));
@@ -347,7 +362,7 @@ impl Controller {
 
     fn add_actions(&self, needy: &[(&ProcessState<'_>, Need)], seen: &Observation<'_>, plan: &mut Plan) {
         let mut room = Room::new(seen.situation, seen.has_swap);
-        let mut hour = self.spent.left_of_hour(seen.now, &self.limits);
+        let mut hour = self.left_with_way_back(seen.now);
         for (process, need) in needy {
             match self.decide(process, *need, seen, &room, hour) {
                 Err(hold) => plan.wait(process, Some(*need), hold),
@@ -363,6 +378,15 @@ impl Controller {
         if plan.stop.is_some() {
             plan.actions.clear();
         }
+    }
+
+    /// Half of the bytes that the hour leaves beside those that actions without a verdict would need to go back: whatever
+    /// moves can be taken back within the hour's bytes.
+    fn left_with_way_back(&self, now: Duration) -> Bytes {
+        let open = self.tracks.values().filter(|track| track.may_go_back());
+        let back: Bytes = open.map(|track| track.way_back).sum();
+        let left = self.spent.left_of_hour(now, &self.limits);
+        Bytes::new(left.get().saturating_sub(back.get()) / 2)
     }
 
     fn decide(
@@ -428,6 +452,7 @@ impl Track {
             scans: None,
             need: None,
             planned: Bytes::default(),
+            way_back: Bytes::default(),
             done: 1.0,
             rest: Duration::ZERO,
             worse: 0,
@@ -444,6 +469,11 @@ impl Track {
             (self.candidate_at, self.scans) = (now, means::scans(process));
         }
         self.windows = self.windows.saturating_add(1);
+    }
+
+    /// Whether a verdict may still take the last action back.
+    const fn may_go_back(&self) -> bool {
+        matches!(self.stage, Stage::Acting { .. } | Stage::Settling { .. })
     }
 
     /// Whether the process uses nearly all of the CPUs that this controller left it.

@@ -12,7 +12,11 @@ use crate::finding::{Mend, Owner, Scope};
 impl Owner {
     /// The owner by the path of the control group.
     pub fn from_process(process: &ProcessSample) -> Self {
-        let path = process.group.as_deref().unwrap_or_default();
+        Self::from_group(process.group.as_deref().unwrap_or_default())
+    }
+
+    /// The owner of the processes in a control group.
+    pub fn from_group(path: &str) -> Self {
         // Units of a user's own manager are not those of the system.
         if path.split('/').any(|part| part.starts_with("user@")) {
             return Self::Itself;

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use nodewise_machine::Pid;
 
 use crate::file;
-use crate::parse::Parsed;
 use crate::parse::numa_maps::sums::{Summing, Sums};
 use crate::parse::proc_status::{self, ProcessStatus};
+use crate::parse::{Parsed, cgroup};
 use crate::paths;
 use crate::tree::{ReadError, Tree};
 
@@ -29,6 +29,16 @@ const MOST_PROCESSES: usize = 1 << 16;
 /// A file that cannot be read.
 pub fn status(tree: &Tree, pid: Pid) -> Result<Option<Parsed<ProcessStatus>>, ReadError> {
     file::parsed(tree, &format!("/proc/{pid}/status"), proc_status::parse)
+}
+
+/// The control group that bounds the memory of a process, as a path below that hierarchy's root; `None` where that is
+/// not known.
+///
+/// # Source
+/// `/proc/PID/cgroup`.
+pub fn group(tree: &Tree, pid: Pid) -> Option<String> {
+    let groups = file::parsed(tree, &format!("/proc/{pid}/cgroup"), cgroup::parse).ok()??.value;
+    cgroup::of_memory(&groups).map(|group| group.path.clone())
 }
 
 /// The user in whose name the caller acts.

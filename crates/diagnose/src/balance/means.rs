@@ -93,6 +93,39 @@ pub fn remote_share(process: &ProcessState<'_>) -> Option<f64> {
     Some((1.0 - local).clamp(0.0, 1.0))
 }
 
+/// CPU time of programs, and the part of it that went to remote memory if each uses all of its memory alike.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct RemoteTime {
+    /// In CPU seconds.
+    pub remote: f64,
+    pub all: f64,
+}
+
+impl RemoteTime {
+    /// The time of all processes of a size whose memory and CPU time are known, of those that are left alone as well.
+    pub(super) fn of_all(situation: &Situation<'_>, least: Bytes) -> Self {
+        let mut sum = Self::default();
+        for process in situation.processes.iter().filter(|process| process.size() >= least) {
+            let used = process.cpu().map_or(0.0, |cpu| cpu.certain.values().map(Duration::as_secs_f64).sum());
+            if let Some(share) = remote_share(process) {
+                sum.add(Self { remote: share * used, all: used });
+            }
+        }
+        sum
+    }
+
+    /// Adds another window's.
+    pub fn add(&mut self, other: Self) {
+        self.remote += other.remote;
+        self.all += other.all;
+    }
+
+    /// The remote part, from 0 to 1; `None` where nothing was at work.
+    pub fn share(self) -> Option<f64> {
+        (self.all > 0.0).then(|| (self.remote / self.all).clamp(0.0, 1.0))
+    }
+}
+
 /// The part that is stranded; 0 where the process is at work and none is. `None` where that is not known.
 pub fn stranded_share(process: &ProcessState<'_>, with_cpus: &NodeSet) -> Option<f64> {
     if !process.is_at_work() || process.earlier.is_none() {

@@ -197,10 +197,10 @@ pub(super) fn never(
         return Some(Never::Small);
     }
     by_kin(state.process.identity.pid, kin)
-        .or_else(|| by_owner(state))
+        .or_else(|| by_group(state.process.group.as_deref()))
         .or_else(|| by_cpus(process, situation))
         .or_else(|| by_policy(process))
-        .or_else(|| by_facts(process, limits))
+        .or_else(|| by_facts(process.facts, |locked| state.share(locked), limits))
         .or_else(|| {
             let age = situation.age(state.process);
             age.is_none_or(|age| age < limits.least_age).then_some(Never::Young)
@@ -219,13 +219,25 @@ fn by_kin(pid: Pid, kin: &Kin) -> Option<Never> {
     }
 }
 
-fn by_owner(state: &ProcessState<'_>) -> Option<Never> {
-    let owner = state.owner();
-    let Some(group) = state.process.group.as_deref() else {
+/// Why a process of this size is not touched now, by its control group and these facts: those that can change between a
+/// plan and its action.
+pub fn claimed(
+    group: Option<&str>,
+    facts: &ProcessFacts,
+    size: Option<Bytes>,
+    limits: &Limits,
+) -> Option<Never> {
+    let Some(size) = size.filter(|size| size.get() > 0) else { return Some(Never::Unreadable("its size")) };
+    let share = |locked: Bytes| locked.get() as f64 / size.get() as f64;
+    by_group(group).or_else(|| by_facts(Some(facts), share, limits))
+}
+
+fn by_group(group: Option<&str>) -> Option<Never> {
+    let Some(group) = group else {
         return Some(Never::Unreadable("its control group"));
     };
     let has_part = |name: &str| group.split('/').any(|part| part == name);
-    match owner {
+    match Owner::from_group(group) {
         Owner::Kubelet => Some(Never::Orchestrator("the kubelet")),
         Owner::Slurm => Some(Never::Orchestrator("Slurm")),
         Owner::Libvirt(_) => Some(Never::Orchestrator("libvirt")),
@@ -306,8 +318,9 @@ pub fn explicit_policy(mappings: &ProcessMappings) -> Option<Never> {
     unknown.then_some(Never::PolicyUnknown)
 }
 
-fn by_facts(process: &Examinee<'_>, limits: &Limits) -> Option<Never> {
-    let Some(facts) = process.facts else { return Some(Never::Unreadable("its state")) };
+/// `share` is the part of the memory that so much locked memory is.
+fn by_facts(facts: Option<&ProcessFacts>, share: impl Fn(Bytes) -> f64, limits: &Limits) -> Option<Never> {
+    let Some(facts) = facts else { return Some(Never::Unreadable("its state")) };
     match facts.realtime {
         None => return Some(Never::Unreadable("its scheduling class")),
         Some(true) => return Some(Never::Realtime),
@@ -316,7 +329,7 @@ fn by_facts(process: &Examinee<'_>, limits: &Limits) -> Option<Never> {
     let (Some(locked), Some(pinned)) = (facts.locked, facts.pinned) else {
         return Some(Never::Unreadable("its locked memory"));
     };
-    let locked = process.state.share(locked.max(pinned));
+    let locked = share(locked.max(pinned));
     if locked > limits.locked {
         return Some(Never::Locked(locked.min(1.0)));
     }

@@ -10,7 +10,7 @@ use nodewise_source::sample::Identity;
 
 use super::Observation;
 use super::limits::Limits;
-use super::means::{Means, Named, Need};
+use super::means::{Means, Named, Need, RemoteTime};
 use super::never::Never;
 use crate::situation::ProcessState;
 
@@ -223,6 +223,8 @@ pub struct Plan {
     pub handed_back: Vec<(Named, Never)>,
     /// Processes whose memory is known.
     pub examined: usize,
+    /// CPU time of the window, and the part of it that went to remote memory.
+    pub remote: RemoteTime,
 }
 
 /// How an action ended.

@@ -6,6 +6,7 @@ use nodewise_source::process::Pid;
 use nodewise_source::sample::GroupSample;
 
 use super::{OWN, Program, World, cpus, each, gib, identity};
+use crate::balance::{Limits, Never, claimed};
 use crate::situation::fixture::{Fixture, Work};
 
 const FOUR: &str = "4x(4c 64G); dist=20";
@@ -208,4 +209,23 @@ fn cpus_beyond_those_of_the_first_process_were_set_by_another() {
     // CPUs that are offline or do not exist say nothing.
     world.first = Some("0-63");
     assert!(world.until_action(5).is_some());
+}
+
+#[test]
+fn claims_are_looked_at_again_before_an_action() {
+    let limits = Limits::default();
+    let mut facts = Program::new(100, &[(0, gib(1))], &[4]).facts;
+    let group = Some("/user.slice");
+    assert_eq!(claimed(group, &facts, Some(gib(1)), &limits), None);
+    let kubelet = claimed(Some("/kubepods.slice/pod"), &facts, Some(gib(1)), &limits);
+    assert_eq!(kubelet, Some(Never::Orchestrator("the kubelet")));
+    assert_eq!(claimed(None, &facts, Some(gib(1)), &limits), Some(Never::Unreadable("its control group")));
+    assert_eq!(claimed(group, &facts, None, &limits), Some(Never::Unreadable("its size")));
+    facts.locked = Some(Bytes::from_mib(200));
+    assert!(
+        matches!(claimed(group, &facts, Some(gib(1)), &limits), Some(Never::Locked(share)) if share > 0.19)
+    );
+    facts.locked = None;
+    let unknown = claimed(group, &facts, Some(gib(1)), &limits);
+    assert_eq!(unknown, Some(Never::Unreadable("its locked memory")));
 }

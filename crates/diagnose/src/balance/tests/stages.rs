@@ -268,7 +268,8 @@ fn the_most_stranded_memory_comes_first() {
     let most = Program::new(101, &[(0, gib(9))], &[8]);
     // The largest process has less of its memory away than the others.
     let large = Program::new(102, &[(0, gib(3)), (3, gib(27))], &[12]);
-    let mut world = World::new(FOUR, vec![small, large, most]);
+    let limits = Limits { per_hour: gib(20), ..Limits::default() };
+    let mut world = World::with(limits, FOUR, vec![small, large, most]);
     world.window();
     world.window();
     let order: Vec<u32> =
@@ -276,7 +277,7 @@ fn the_most_stranded_memory_comes_first() {
     assert_eq!(order, [101, 102]);
     let plan = world.window();
     let most: Vec<Bytes> = plan.actions.iter().map(|action| action.most).collect();
-    assert_eq!(most, [gib(9), gib(1)], "10 GiB an hour");
+    assert_eq!(most, [gib(9), gib(1)], "20 GiB an hour, half of them for the way back");
     assert_eq!(plan.waiting[0].hold, Hold::HourSpent);
 }
 
@@ -362,7 +363,7 @@ fn an_action_that_never_began_says_nothing_about_the_program() {
 
 #[test]
 fn a_part_of_a_plan_is_judged_by_that_part() {
-    let limits = Limits { per_hour: Bytes::from_mib(512), ..Limits::default() };
+    let limits = Limits { per_hour: Bytes::from_gib(1), ..Limits::default() };
     let mut world = World::with(limits, FOUR, vec![stranded(100)]);
     let action = world.until_action(3).unwrap();
     assert_eq!(action.most, Bytes::from_mib(512));
@@ -370,6 +371,55 @@ fn a_part_of_a_plan_is_judged_by_that_part() {
     let judged = (0..5).find_map(|_| world.window().judged.into_iter().next()).unwrap();
     assert_eq!(judged.verdict, Verdict::AsPlanned);
     assert!(judged.after.is_some_and(|after| (0.49..0.51).contains(&after)));
+}
+
+#[test]
+fn what_moves_can_be_taken_back_within_the_bytes_of_the_hour() {
+    let limits = Limits { per_hour: gib(1), ..Limits::default() };
+    let other = Program::new(101, &[(0, Bytes::from_mib(400))], &[8]);
+    let mut world = World::with(limits, FOUR, vec![stranded(100), other]);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    let held = |world: &mut World| -> Vec<Hold> {
+        let plan = world.window();
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        plan.waiting.into_iter().map(|waiting| waiting.hold).collect()
+    };
+    // The other half is kept until the verdict.
+    assert!(held(&mut world).contains(&Hold::HourSpent));
+    let now = world.now();
+    world.controller.undone(identity(100), now, action.most);
+    assert_eq!(action.most, Bytes::from_mib(512));
+    assert!(held(&mut world).contains(&Hold::HourSpent), "the hour is used up");
+}
+
+#[test]
+fn a_controller_that_begins_again_knows_no_process_and_the_bytes_of_the_hour() {
+    let limits = Limits { per_hour: gib(1), per_day: f64::MAX, ..Limits::default() };
+    let mut world = World::with(limits, FOUR, vec![stranded(100)]);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    let now = world.now();
+    world.controller.undone(identity(100), now, action.most);
+    world.controller = world.controller.renewed();
+    world.programs = vec![stranded(100)];
+    assert_eq!(holds(&mut world), [Hold::Windows(1, 3)]);
+    world.window();
+    assert_eq!(holds(&mut world), [Hold::HourSpent]);
+    // An hour later the same process may be moved again.
+    world.windows += 3600;
+    assert!(world.until_action(1).is_some());
+}
+
+#[test]
+fn remote_time_is_the_share_of_the_memory_weighted_by_cpu_time() {
+    // Two CPUs each, one with two thirds of its memory away, one with none; the small one does not count.
+    let near = Program::new(101, &[(2, gib(1))], &[8, 9]);
+    let small = Program::new(102, &[(0, Bytes::from_mib(50))], &[12]);
+    let mut world = World::new(FOUR, vec![stranded(100), near, small]);
+    let share = world.window().remote.share().unwrap();
+    assert!((0.32..0.35).contains(&share), "{share}");
+    assert_eq!(World::new(FOUR, Vec::new()).window().remote.share(), None);
 }
 
 fn unknown(fixture: &mut Fixture) {

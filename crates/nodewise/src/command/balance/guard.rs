@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::Pid;
-use nodewise_diagnose::balance::{Limits, Never, explicit_policy, is_default, places_others};
+use nodewise_diagnose::balance::{Limits, Never, claimed, explicit_policy, is_default, places_others};
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 use nodewise_source::mappings::Thoroughness;
-use nodewise_source::process::{claims, family, search, status};
+use nodewise_source::process::{claims, family, group, search, status};
 use nodewise_source::sample::{Allowed, Identity, Life};
-use nodewise_source::spare::{has_swap, limit_used, node_room};
+use nodewise_source::spare::{has_swap, node_room};
 use nodewise_source::system::counters;
 use nodewise_source::tree::Tree;
 
+use super::watch::facts;
 use crate::live_pages;
 
 /// A look takes at most one part in this number of the time.
@@ -106,10 +107,18 @@ impl<'a> Guard<'a> {
         if self.cpus.is_some() && family(self.tree, pid).len() > 1 {
             return Err("it has children, which would inherit its CPUs".to_owned());
         }
-        match limit_used(self.tree, pid) {
-            Some(used) if used <= 1.0 - self.limits.below_limit => Ok(()),
-            Some(_) => Err("changed meanwhile: it is near its memory limit".to_owned()),
-            None => Err("its memory limit is not readable".to_owned()),
+        self.claims()
+    }
+
+    /// Looks at its control group, its locked memory and its memory limit. Its age only grows, and another process with
+    /// its number has another start.
+    fn claims(&self) -> Result<(), String> {
+        let pid = self.identity.pid;
+        let resident = status(self.tree, pid).ok().flatten().and_then(|parsed| parsed.value.resident);
+        let group = group(self.tree, pid);
+        match claimed(group.as_deref(), &facts(self.tree, pid), resident, self.limits) {
+            None => Ok(()),
+            Some(why) => Err(format!("changed meanwhile: it {why}")),
         }
     }
 

@@ -96,6 +96,13 @@ impl Watcher {
         &self.machine
     }
 
+    /// The moment of the last sample, and how long programs had waited for memory until then; `None` where the kernel does
+    /// not count that.
+    pub(super) fn stalled(&self) -> Option<(Duration, Duration)> {
+        let some = self.before.pressure.memory.as_ref()?.some?;
+        Some((self.before.moment.since_boot, Duration::from_micros(some.total_us)))
+    }
+
     /// CPUs and nodes that processes have by default.
     pub(super) fn everyone(&self) -> &Allowed {
         &self.everyone
@@ -173,7 +180,7 @@ fn first(tree: &Tree) -> Result<Allowed, Failure> {
 }
 
 /// Facts of a process that samples do not hold.
-fn facts(tree: &Tree, pid: Pid) -> ProcessFacts {
+pub(super) fn facts(tree: &Tree, pid: Pid) -> ProcessFacts {
     let claims = claims::claims(tree, pid);
     ProcessFacts {
         realtime: claims.realtime,
