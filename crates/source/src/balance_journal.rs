@@ -56,6 +56,10 @@ pub enum Entry {
     },
     /// Another hand has changed the process: it is left alone from now on.
     HandedBack { pid: u32, why: String },
+    /// A block of an evaluation has ended; printed and not kept.
+    Block(BlockEntry),
+    /// An evaluation has ended; printed and not kept.
+    Evaluated(EvaluatedEntry),
     /// The user wants the CPUs of its threads to stay.
     KeptCpus {},
     /// Parts of the action were taken back.
@@ -67,6 +71,57 @@ pub enum Entry {
         #[serde(default)]
         failed_bytes: u64,
     },
+}
+
+/// A block of an evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockEntry {
+    pub pair: u32,
+    /// `on` or `off`.
+    pub switch: String,
+    /// The compared value; missing where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The part of the CPU time that went to remote memory, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_share: Option<f64>,
+    /// The part of the time in which programs waited for memory, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_stall_share: Option<f64>,
+    pub moved_bytes: u64,
+    /// Why the value is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// The end of an evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvaluatedEntry {
+    /// `helps`, `harms` or `no difference detected`.
+    pub verdict: String,
+    /// `command` or `remote_share`.
+    pub metric: String,
+    pub pairs: u32,
+    pub planned_pairs: u32,
+    pub seed: u64,
+    /// Medians of the blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<f64>,
+    /// On to off: a ratio of a command's values, a difference of shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<f64>,
+    /// 95 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p: Option<f64>,
+    /// The smallest improvement that would be found with 80 % power, on the scale of `effect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detectable: Option<f64>,
+    pub moved_bytes: u64,
+    pub moved_back_bytes: u64,
 }
 
 /// A process.

@@ -144,3 +144,14 @@ fn pairs_that_cannot_be_compared_do_not_count_and_equal_ones_decide_nothing() {
     (0..20).for_each(|_| assert!(worse.add(Pair { off: 2.0, on: 1.5 + 0.1 * random.unit() })));
     assert_eq!(worse.verdict(), Verdict::Harms);
 }
+
+/// The table in docs/balance.md.
+#[test]
+fn the_power_in_the_documentation_is_that_of_the_bets() {
+    let docs = include_str!("../../../../docs/balance.md");
+    for pairs in [7, 12, 18, 24, 48] {
+        let Findable { share, deviations } = findable(pairs);
+        let row = format!("| {pairs} | {:.0} % | {deviations:.1} |", share * 100.0);
+        assert!(docs.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}

@@ -24,14 +24,18 @@ Examples:
   nodewise balance                                    the plan, and why
   sudo nodewise balance --apply --for 1h
   sudo nodewise balance --apply --rate 50M/s --no-affinity
+  sudo nodewise balance --evaluate --time 6h --metric-command './client'
   sudo nodewise balance undo --all
 
 With --apply it runs until Ctrl-C or SIGTERM: then it finishes the batch, writes the journal, and gives threads their \
 old CPUs back (--keep leaves them). Pages stay where they are; undo moves them back. It needs CAP_SYS_NICE and \
 CAP_SYS_PTRACE.
 
-Exit codes: 0 done; 1 an action made it worse and was taken back; 2 wrong usage; 3 a missing right, one node only, or \
-another balance that runs."
+With --evaluate it is on in one block of each pair and off in the other, which of them first is drawn, and says at the \
+end whether the blocks with it are better. Before each block without it, what the block before moved is taken back.
+
+Exit codes: 0 done; 1 an action made it worse and was taken back, or an evaluation shows that it harms; 2 wrong usage; \
+3 a missing right, one node only, or another balance that runs."
 )]
 pub struct Balance {
     #[command(subcommand)]
@@ -40,8 +44,11 @@ pub struct Balance {
     #[arg(long)]
     pub apply: bool,
     /// Show what would be done, without doing it (the default)
-    #[arg(long, conflicts_with_all = ["apply", "run_for", "keep"])]
+    #[arg(long, conflicts_with_all = ["apply", "run_for", "keep", "evaluate"])]
     pub dry_run: bool,
+    /// Switch itself on and off in blocks of time, and say whether it helps
+    #[arg(long, conflicts_with_all = ["apply", "run_for", "keep"])]
+    pub evaluate: bool,
     /// End after this time, with --apply, such as 1h [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, requires = "apply")]
     pub run_for: Option<Duration>,
@@ -93,7 +100,39 @@ pub struct Balance {
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, help_heading = "Limits")]
     pub pause_psi: f64,
     #[command(flatten)]
+    pub evaluation: Evaluation,
+    #[command(flatten)]
     pub output: JournalOptions,
+}
+
+/// Options of `--evaluate`.
+#[derive(Debug, clap::Args)]
+pub struct Evaluation {
+    /// Time limit of the evaluation, such as 2h; it ends earlier when the answer is known
+    #[arg(long, value_name = "TIME", default_value = "4h", value_parser = duration::parse, requires = "evaluate",
+        help_heading = "Evaluation")]
+    pub time: Duration,
+    /// Length of a block
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse, requires = "evaluate",
+        help_heading = "Evaluation")]
+    pub block: Duration,
+    /// Beginning of each block that does not count, in which pages move and go back [default: a third of the block]
+    #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "evaluate",
+        help_heading = "Evaluation")]
+    pub wash_out: Option<Duration>,
+    /// Command to run again and again in each block, whose time is compared; its words are split at blanks [default:
+    /// none, the remote share of programs is compared, which says nothing about speed]
+    #[arg(long, value_name = "CMD", requires = "evaluate", help_heading = "Evaluation")]
+    pub metric_command: Option<String>,
+    /// Compare a number that the command prints: a regular expression with one group, the last match counts
+    #[arg(long, value_name = "REGEX", requires = "metric_command", help_heading = "Evaluation")]
+    pub metric_regex: Option<String>,
+    /// More of the number is better
+    #[arg(long, requires = "metric_regex", help_heading = "Evaluation")]
+    pub higher_is_better: bool,
+    /// Random seed of the order of blocks [default: from the clock, and printed]
+    #[arg(long, value_name = "N", requires = "evaluate", help_heading = "Evaluation")]
+    pub seed: Option<u64>,
 }
 
 /// Options of the journal.

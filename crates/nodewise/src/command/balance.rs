@@ -2,6 +2,7 @@
 
 pub(in crate::command) mod act;
 mod entries;
+mod evaluate;
 pub(in crate::command) mod guard;
 pub(in crate::command) mod kept;
 pub(in crate::command) mod undo;
@@ -11,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, Stop, Verdict};
+use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, RemoteTime, Stop, Verdict};
+use nodewise_experiment::switching::Switch;
+use nodewise_machine::Bytes;
 use nodewise_machine::printable::printable;
 use nodewise_source::balance_journal::Entry;
 use nodewise_source::process::{Pid, status};
@@ -42,6 +45,7 @@ pub fn run(args: &Balance, global: &Global) -> Outcome {
     match &args.verb {
         Some(BalanceVerb::Undo(args)) => undo::run(args),
         None if args.apply => apply(args),
+        None if args.evaluate => evaluate::run(args, global),
         None => dry_run(args, global),
     }
 }
@@ -124,32 +128,19 @@ struct Session<'a> {
     /// Why nothing was done in the last window.
     stop: Option<&'static str>,
     until: Option<Instant>,
+    /// Off: windows are watched and nothing is done.
+    switch: Switch,
+    /// CPU time of the windows, and the part that went to remote memory.
+    remote: RemoteTime,
+    /// Bytes that moved for actions, and for taking them back.
+    moved: Bytes,
+    moved_back: Bytes,
+    _lock: Lock,
 }
 
 fn apply(args: &Balance) -> Outcome {
-    let tree = Tree::live();
-    need_rights(&tree, "balance --apply")?;
     let interrupt = measuring::interrupt()?;
-    let _lock = Lock::take()?;
-    let kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
-    let watcher = Watcher::begin(args.window, &interrupt)?;
-    let controller = Controller::new(limits(args));
-    let mut session = Session {
-        args,
-        tree,
-        kept,
-        watcher,
-        controller,
-        ids: Vec::new(),
-        worse: 0,
-        skipped: 0,
-        stop: None,
-        until: None,
-    };
-    if let Some(bad) = session.kept.bad().first() {
-        return Err(Failure::cannot(format_args!("the journal: {bad}; --journal names another file")));
-    }
-    session.release_left()?;
+    let mut session = Session::begin(args, "balance --apply", limits(args), &interrupt)?;
     session.say(format_args!(
         "watching windows of {:?}; journal {}",
         args.window,
@@ -182,7 +173,38 @@ fn apply(args: &Balance) -> Outcome {
     result.and(kept).map(|()| if session.worse > 0 { WORSE } else { 0 })
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// Begins to watch, and takes back what killed sessions have left.
+    fn begin(args: &'a Balance, verb: &str, limits: Limits, interrupt: &AtomicBool) -> Result<Self, Failure> {
+        let tree = Tree::live();
+        need_rights(&tree, verb)?;
+        let lock = Lock::take()?;
+        let kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
+        let watcher = Watcher::begin(args.window, interrupt)?;
+        let mut session = Self {
+            args,
+            tree,
+            kept,
+            watcher,
+            controller: Controller::new(limits),
+            ids: Vec::new(),
+            worse: 0,
+            skipped: 0,
+            stop: None,
+            until: None,
+            switch: Switch::On,
+            remote: RemoteTime::default(),
+            moved: Bytes::new(0),
+            moved_back: Bytes::new(0),
+            _lock: lock,
+        };
+        if let Some(bad) = session.kept.bad().first() {
+            return Err(Failure::cannot(format_args!("the journal: {bad}; --journal names another file")));
+        }
+        session.release_left()?;
+        Ok(session)
+    }
+
     /// Text for people; with JSON the lines of the journal are the output.
     fn say(&self, words: std::fmt::Arguments<'_>) -> Result<(), Failure> {
         if !self.args.output.json {
@@ -209,6 +231,10 @@ impl Session<'_> {
             }
         };
         self.skipped = 0;
+        self.remote.add(plan.remote);
+        if self.switch == Switch::Off {
+            return Ok(true);
+        }
         let stop = plan.stop.as_ref().map(Stop::word);
         if let Some(why) = plan.stop.as_ref().filter(|_| stop != self.stop) {
             self.say(format_args!("nothing is moved: {why}"))?;
@@ -243,6 +269,7 @@ impl Session<'_> {
             self.release(|open| open == id)?;
             done.narrowed = false;
         }
+        self.moved += done.moved;
         self.controller.end(action.process.identity, Moment::now().since_boot, done);
         self.say(format_args!("action {id}: {ending}; {} moved in {:.1} s", done.moved, took.as_secs_f64()))
     }
@@ -295,6 +322,7 @@ impl Session<'_> {
             let rate = Some(self.controller.limits().rate);
             let machine = self.watcher.machine();
             let back = take_back(&self.tree, machine, &mut self.kept, action, Parts::All, rate)?;
+            self.moved_back += back.moved;
             self.controller.undone(identity, Moment::now().since_boot, back.moved);
             self.say(format_args!("action {id}: taken back, {} moved", back.moved))?;
         }

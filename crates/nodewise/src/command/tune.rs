@@ -6,7 +6,7 @@ pub mod options;
 pub mod placements;
 mod space;
 mod threads;
-mod words;
+pub(super) mod words;
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

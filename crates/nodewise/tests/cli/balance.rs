@@ -25,7 +25,8 @@ fn a_dry_run_prints_a_plan_or_says_that_there_is_one_node() {
 fn acting_needs_two_rights_by_name() {
     let binary = env!("CARGO_BIN_EXE_nodewise");
     let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", binary];
-    let verbs: [&[&str]; 2] = [&["balance", "--apply"], &["balance", "undo", "--all"]];
+    let verbs: [&[&str]; 3] =
+        [&["balance", "--apply"], &["balance", "--evaluate"], &["balance", "undo", "--all"]];
     for verb in verbs {
         let done = if rustix::process::geteuid().is_root() {
             let mut words: Vec<&str> = words.to_vec();
@@ -58,6 +59,16 @@ fn wrong_usage_is_named() {
     check(&["--for", "1h"], "--apply");
     check(&["--keep"], "--apply");
     check(&["--windows", "0"], "--windows");
+    check(&["--evaluate", "--apply"], "cannot be used together");
+    check(&["--metric-command", "true"], "--evaluate");
+    check(&["--evaluate", "--metric-regex", "([0-9])"], "--metric-command");
+    check(&["--evaluate", "--metric-command", "true", "--metric-regex", "[0-9]"], "0 groups: expected one");
+    // What a time cannot show is known before anything is asked for.
+    check(
+        &["--evaluate", "--time", "2h"],
+        "6 pairs of blocks: 7 are needed to find anything (--time 8400s or more",
+    );
+    check(&["--evaluate", "--block", "30s"], "expected 2 windows of 15s at least");
     check(&["--rate", "1K/s"], "1M/s or more");
     check(&["--act-at", "0"], "percentage");
     check(&["undo", "7", "--all"], "cannot be used together");

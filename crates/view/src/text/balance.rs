@@ -1,4 +1,6 @@
-//! The plan of `nodewise balance`.
+//! The plan of `nodewise balance`, and in `balance/evaluation.rs` its evaluation.
+
+pub mod evaluation;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -53,14 +53,14 @@ pub(in crate::command) struct Back {
 }
 
 impl Back {
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.refused.is_none()
             && self.pages_refused.is_none()
             && self.failed == Bytes::new(0)
             && self.changed == 0
     }
 
-    fn words(&self, action: &OpenAction) -> String {
+    pub(super) fn words(&self, action: &OpenAction) -> String {
         let process = &action.began.process;
         let named = format!("action {}: {} ({})", action.id, printable(&process.name), process.pid);
         if self.has_ended {
