@@ -24,6 +24,8 @@
 //! - `fuzz.rs` `cargo xtask fuzz`
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
 //! - `migrate_soak.rs` `cargo xtask migrate-soak`, memory that moves in a guest
+//! - `balance_soak.rs` `cargo xtask balance-soak`, programs under managers of placement in a guest
+//! - `doctor_soak.rs` `cargo xtask doctor-soak`, rules of doctor in sick guests
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
 //! - `churn.rs` `cargo xtask churn`, samples of this machine or a guest while processes come and go
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
@@ -38,10 +40,12 @@
 
 mod aa;
 mod advise_programs;
+mod balance_soak;
 mod bench;
 mod churn;
 mod damage;
 mod dist;
+mod doctor_soak;
 mod drop_in;
 mod fuzz;
 mod libnuma;
@@ -220,6 +224,23 @@ enum Task {
         #[arg(long, value_name = "MIB", default_value_t = 2)]
         rate: u64,
     },
+    /// Run twelve programs that start and end in a guest of four nodes, under each manager of placement in turn
+    BalanceSoak {
+        /// Minutes under each manager
+        #[arg(long, default_value_t = 20.0)]
+        minutes: f64,
+        /// Managers, or `evaluate` for an evaluation of balance by itself
+        #[arg(long, value_delimiter = ',', default_value = "nodewise,numad,kernel,none")]
+        with: Vec<balance_soak::Manager>,
+        /// Install numad where it is missing
+        #[arg(long)]
+        install: bool,
+    },
+    /// Make guests sick, and see that the rules of doctor find it, and are silent when it is mended
+    DoctorSoak {
+        /// Parts of the names of checks [default: all]
+        checks: Vec<String>,
+    },
     /// Run the fuzz targets, one after the other
     Fuzz {
         /// Targets to run [default: all]
@@ -327,6 +348,10 @@ fn main() -> ExitCode {
             Task::MigrateSoak { size, rate } => {
                 root().and_then(|root| migrate_soak::run(&root, Bytes::from_mib(size), Bytes::from_mib(rate)))
             }
+            Task::BalanceSoak { minutes, with, install } => {
+                root().and_then(|root| balance_soak::run(&root, minutes, &with, install))
+            }
+            Task::DoctorSoak { checks } => root().and_then(|root| doctor_soak::run(&root, &checks)),
             Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
             Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
                 let destination = libnuma::Destination { out, prefix, libdir, multiarch };

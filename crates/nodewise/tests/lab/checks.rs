@@ -12,6 +12,7 @@ mod full;
 mod io;
 mod limits;
 mod loaded;
+mod managed;
 mod measure;
 mod model;
 mod moving;
@@ -19,6 +20,7 @@ mod policies;
 mod pools;
 mod running;
 mod scripts;
+mod sick;
 mod soak;
 mod top;
 mod topology;
@@ -134,8 +136,43 @@ const RUNNING: &[(&str, Check)] = &[
 ];
 
 /// On a machine that memory is plugged into.
-const PLUGGED: &[(&str, Check)] =
-    &[("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders)];
+const PLUGGED: &[(&str, Check)] = &[
+    ("a_node_without_memory_is_found", sick::bare_node),
+    ("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders),
+    ("a_node_that_gained_memory_is_not_found", sick::filled_node),
+];
+
+/// Rules of doctor, each on a system that was made sick for it: they take minutes. The guest's boot line has a pool of
+/// two huge pages for each node, which the first check needs, and a word that no kernel knows.
+const SICK: &[(&str, Check)] = &[
+    ("a_pool_smaller_than_the_boot_line_asks_is_found", sick::pool_cut),
+    ("a_setting_that_the_kernel_does_not_know_is_found", sick::unknown_setting),
+    ("counters_that_are_off_are_found_and_switched_on", sick::counters),
+    ("a_reserve_that_is_too_large_is_found", sick::large_reserve),
+    ("memory_that_nobody_places_is_found_and_balancing_switched_on", sick::nobody_places),
+    ("a_small_program_that_is_interleaved_is_found", sick::interleaved),
+    ("a_policy_of_the_parent_is_found_and_replaced", sick::inherited),
+    ("a_policy_that_came_too_late_is_found_and_pages_moved", sick::too_late),
+    ("a_shared_segment_on_one_node_is_found_and_interleaved", sick::shared_segment),
+    ("memory_confined_to_fewer_nodes_than_threads_is_found", sick::memory_confined),
+    ("pages_of_a_pool_on_another_node_are_found", sick::pool_elsewhere),
+    ("a_pool_that_nobody_uses_on_a_full_node_is_found", sick::idle_pool),
+    ("a_bound_program_that_grows_is_found", sick::grows),
+    ("a_bound_program_that_is_killed_while_others_have_memory_is_found", sick::killed),
+];
+
+/// Programs that start and end under each manager, and the evaluation of balance by itself.
+const MANAGED: &[(&str, Check)] = &[
+    ("an_evaluation_shows_that_balance_lowers_the_remote_share", balance::evaluated),
+    ("twelve_programs_placed_by_nodewise", managed::by_nodewise),
+    ("twelve_programs_placed_by_numad", managed::by_numad),
+    ("twelve_programs_placed_by_the_kernel", managed::by_the_kernel),
+    ("twelve_programs_placed_by_none", managed::by_nobody),
+];
+
+/// Rules of doctor about boot lines.
+const OFF: &[(&str, Check)] = &[("nodes_that_are_switched_off_are_found", sick::switched_off)];
+const EMULATED: &[(&str, Check)] = &[("programs_on_some_emulated_nodes_are_found", sick::emulated)];
 
 /// Gigabytes that move while their program works.
 const SOAK: &[(&str, Check)] = &[
@@ -183,16 +220,26 @@ pub enum Extent {
     Plugged,
     /// Those of much memory that moves, alone.
     Soak,
+    /// Those of rules of doctor, alone; where nodes are switched off, and where they are emulated.
+    Sick,
+    Off,
+    Emulated,
+    /// Those of managers of placement, alone.
+    Managed,
 }
 
 impl Extent {
-    const ALL: [(Self, &str); 6] = [
+    const ALL: [(Self, &str); 10] = [
         (Self::All, "all"),
         (Self::Moving, "moving"),
         (Self::Own, "own"),
         (Self::Model, "model"),
         (Self::Plugged, "plugged"),
         (Self::Soak, "soak"),
+        (Self::Sick, "sick"),
+        (Self::Off, "off"),
+        (Self::Emulated, "emulated"),
+        (Self::Managed, "managed"),
     ];
 
     /// The word for it on a command line.
@@ -214,6 +261,10 @@ pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str
         Extent::Model => [MODEL, &[], &[], &[], &[]],
         Extent::Plugged => [PLUGGED, &[], &[], &[], &[]],
         Extent::Soak => [SOAK, &[], &[], &[], &[]],
+        Extent::Sick => [SICK, &[], &[], &[], &[]],
+        Extent::Off => [OFF, &[], &[], &[], &[]],
+        Extent::Managed => [MANAGED, &[], &[], &[], &[]],
+        Extent::Emulated => [EMULATED, &[], &[], &[], &[]],
     };
     parts.into_iter().flatten()
 }

@@ -33,6 +33,8 @@ const ALL: &str = "all";
 
 /// Precedes a line with the result of a check.
 pub const MARK: &str = "check ";
+/// Precedes a line with a figure, which is shown with the times.
+pub const FIGURE: &str = "figure ";
 
 /// The machine of a guest, and the work that is done in it.
 #[derive(Clone, Debug)]
@@ -52,17 +54,29 @@ pub struct Plan {
     pub only: Option<Vec<String>>,
     /// Memory that moves there, where that is all it does.
     pub load: Option<Load>,
+    /// How long programs run there under each manager, where that is all it does.
+    pub length: Option<Duration>,
 }
 
 impl Plan {
     /// A machine of an architecture for these checks, without scripts or a load.
     pub fn new(arch: Arch, spec: impl Into<String>, checks: Extent) -> Self {
         let spec = spec.into();
-        Self { arch, spec, append: None, qemu: None, checks, scripts: 0..0, only: None, load: None }
+        Self {
+            arch,
+            spec,
+            append: None,
+            qemu: None,
+            checks,
+            scripts: 0..0,
+            only: None,
+            load: None,
+            length: None,
+        }
     }
 
     /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
-    fn words(&self) -> [String; 7] {
+    fn words(&self) -> [String; 8] {
         let Range { start, end } = self.scripts;
         let only = self.only.as_ref().map_or_else(|| ALL.to_owned(), |names| names.join(","));
         let load = self.load.map_or([0, 0], |load| [load.size.get(), load.rate.get()]);
@@ -75,6 +89,7 @@ impl Plan {
             only,
             size,
             rate,
+            self.length.map_or(0, |length| length.as_secs()).to_string(),
         ]
     }
 
@@ -84,6 +99,7 @@ impl Plan {
         let checks = Extent::of_word(&words[1]).expect("the host passes such a word");
         Self {
             scripts: number(2)..number(3),
+            length: Some(Duration::from_secs(number(7))).filter(|length| !length.is_zero()),
             load: Some(load).filter(|load| load.size.get() > 0),
             only: (words[4] != ALL).then(|| words[4].split(',').map(str::to_owned).collect()),
             // The guest does not ask for its architecture: it is what it is.
@@ -96,7 +112,9 @@ impl Plan {
         let scripts = self.scripts.end - self.scripts.start;
         // It moves there and back at a rate, and in half and a quarter again; filling it takes time, too.
         let moving = self.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
-        Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving)
+        // Each check of managers has one length; the guest has four of them.
+        let managed = self.length.unwrap_or_default() * 5;
+        Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving) + managed
     }
 
     /// The time that each of its checks has.
@@ -180,6 +198,12 @@ impl Guest {
             Arch::X86 => self.run(layout),
             Arch::Arm => arm64::run(self, layout),
         };
+        if let (Ok(output), true) = (&ran, self.tells_times) {
+            let text = String::from_utf8_lossy(&output.stdout);
+            text.lines()
+                .filter_map(|line| line.strip_prefix(FIGURE))
+                .for_each(|figure| eprintln!("{figure}"));
+        }
         ran.map_or_else(|without| without, |output| results(&output))
     }
 
@@ -192,7 +216,7 @@ impl Guest {
         let copy = |name: &str| Path::new(PROGRAMS_FOLDER).join(name).into_os_string();
         let command = self.command(copy("lab"), copy("nodewise"));
         guest.append.extend(self.plan.append.clone());
-        if self.plan.load.is_some() {
+        if self.plan.load.is_some() || self.plan.length.is_some() {
             // On one thread a CPU at work keeps the others waiting for a tenth of a second at a time, and each huge page
             // that moves waits for all of them.
             guest.threads = Threads::PerCpu;

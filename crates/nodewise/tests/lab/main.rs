@@ -59,6 +59,16 @@ const PLUGGED: (&str, &str) = (
     "-m slots=1,maxmem=4G -object memory-backend-ram,id=later,size=256M -device pc-dimm,memdev=later,node=2",
 );
 
+/// A machine for managers of placement, with room for programs of the size from which numad moves any.
+const MANAGED: &str = "4x(1c 1G); dist=20";
+
+/// Machines for rules of doctor, which `--sick` boots: name, spec, words for the kernel, and checks.
+const SICK: [(&str, &str, &str, Extent); 3] = [
+    ("sick", LAYOUTS[0].2, "hugepages=8 numa_policy=interleave:all", Extent::Sick),
+    ("sick-without-nodes", LAYOUTS[0].2, "numa=off", Extent::Off),
+    ("sick-emulated", "(2c 1G)", "numa=fake=4", Extent::Emulated),
+];
+
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Three are cut into emulated nodes, three have a window for CXL memory, four a slower tier:
 /// the test of this table says so.
@@ -141,8 +151,18 @@ fn main() {
         let plan = Plan { load: Some(load), ..Plan::new(Arch::X86, spec, Extent::Soak) };
         Guest::new("migration".to_owned(), plan, choice(fixed_kernel), tells_times)
     });
+    let sick = SICK.into_iter().filter(|_| options.iter().any(|word| word == "--sick"));
+    let sick = sick.map(|(name, spec, append, extent)| {
+        let plan = Plan { append: Some(append.to_owned()), ..Plan::new(Arch::X86, spec, extent) };
+        Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
+    });
+    let managed = value("--managed").map(|_| {
+        let length = std::time::Duration::from_secs(number("--managed", 0));
+        let plan = Plan { length: Some(length), ..Plan::new(Arch::X86, MANAGED, Extent::Managed) };
+        Guest::new("managed".to_owned(), plan, choice(fixed_kernel), tells_times)
+    });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
-    let guests = fixed.chain([plugged]).chain(drawn).chain(migration);
+    let guests = fixed.chain([plugged]).chain(drawn).chain(migration).chain(sick).chain(managed);
     let guests = guests.map(|guest| wanted(guest, &arguments, parts.as_deref()));
     let mut trials: Vec<(usize, Trial)> =
         guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
@@ -150,19 +170,31 @@ fn main() {
     trials.sort_by_key(|(place, _)| *place);
     let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
     let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
-    let trials = [table, watchdog].into_iter().chain(trials.into_iter().map(|(_, trial)| trial)).collect();
+    let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
+    let trials =
+        [table, watchdog, proved].into_iter().chain(trials.into_iter().map(|(_, trial)| trial)).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
 /// Whether a word is an option of ours: `--soak=N` for this many drawn machines, from number `--first=N` on,
 /// `--scripts=N` for this many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
-/// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--times` for the time
+/// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
+/// of doctor, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
 /// that each check took. `cargo xtask lab-soak` and `migrate-soak` have words for them.
 fn is_own(word: &str) -> bool {
-    let options =
-        ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch=", "--checks=", "--migrate=", "--rate="];
-    word == "--times" || options.iter().any(|option| word.starts_with(option))
+    let options = [
+        "--soak=",
+        "--first=",
+        "--scripts=",
+        "--kernel=",
+        "--arch=",
+        "--checks=",
+        "--migrate=",
+        "--rate=",
+        "--managed=",
+    ];
+    word == "--times" || word == "--sick" || options.iter().any(|option| word.starts_with(option))
 }
 
 fn choice(kernel: &str) -> KernelChoice {
@@ -192,6 +224,26 @@ fn table_has_all_kinds() -> Result<(), Failed> {
     // Each of these kernels is fetched for the tests.
     let unknown = DRAWN.iter().find(|(kernel, _)| !TESTED_VERSIONS.contains(kernel));
     unknown.map_or(Ok(()), |(kernel, _)| Err(format!("nothing fetches Linux {kernel}").into()))
+}
+
+/// The table of docs/doctor.md names rules and checks that are there.
+fn named_checks_exist() -> Result<(), Failed> {
+    let page = include_str!("../../../../docs/doctor.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let extents = [Extent::Moving, Extent::Plugged, Extent::Sick, Extent::Off, Extent::Emulated];
+    let names: Vec<&str> = extents.into_iter().flat_map(checks::of_machine).map(|(name, _)| *name).collect();
+    let rows: Vec<(&str, &str)> = rows.filter(|(_, check)| check.contains('_')).collect();
+    for (rule, check) in &rows {
+        if !names.contains(check) {
+            return Err(format!("{rule}: there is no check {check}").into());
+        }
+        if !include_str!("../../../../docs/rules.md").contains(&format!("## {rule}\n")) {
+            return Err(format!("there is no rule {rule}").into());
+        }
+    }
+    let sick = checks::of_machine(Extent::Sick).map(|(name, _)| *name);
+    let missing: Vec<&str> = sick.filter(|name| rows.iter().all(|(_, check)| check != name)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("not in docs/doctor.md: {missing:?}").into()) }
 }
 
 /// A guest that runs no other checks than those that a filter names, and no others than those that have one of these

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use nodewise_machine::Machine;
 use serde_json::Value;
@@ -21,6 +22,8 @@ pub struct Context {
     pub scripts: Range<u64>,
     /// Memory that moves, in a guest for that.
     pub load: Option<Load>,
+    /// How long programs run under each manager, in a guest for that.
+    pub length: Option<Duration>,
     nodewise: PathBuf,
 }
 
@@ -42,8 +45,9 @@ impl Context {
     pub fn new(plan: &Plan, nodewise: &str) -> Self {
         let wanted = nodewise_machine::spec::machine(&plan.spec).expect("the layouts are specs");
         let scripts = plan.scripts.clone();
-        let load = plan.load;
-        let mut context = Self { seen: wanted.clone(), wanted, scripts, load, nodewise: nodewise.into() };
+        let (load, length) = (plan.load, plan.length);
+        let mut context =
+            Self { seen: wanted.clone(), wanted, scripts, load, length, nodewise: nodewise.into() };
         context.seen = context.machine().expect("show --json prints a machine file");
         context
     }

@@ -12,6 +12,8 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy};
 use nodewise_source::sample::Moment;
 use nodewise_syscall::advice::advise;
+use nodewise_syscall::arguments::BindOptions;
+use nodewise_syscall::mempolicy;
 use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
 use nodewise_syscall::{
     Advice, HugePageSize, NodeBuffer, PageKind, PageLocation, Task, Usage, affinity, pages,
@@ -81,7 +83,16 @@ impl Memory {
         };
         let policy: Option<MemPolicy> =
             way.value("policy").map(|text| text.replace('_', " ").parse().expect("a policy"));
-        let touch = || Arc::new(NodeBuffer::new(way.length(), kind, policy.as_ref()).expect("memory"));
+        let touch = || {
+            let buffer = NodeBuffer::new(way.length(), kind, policy.as_ref()).expect("memory");
+            if let Some(late) = way.value("late") {
+                let late: MemPolicy = late.replace('_', " ").parse().expect("a policy");
+                let length = buffer.length().get() as usize;
+                mempolicy::bind_range(buffer.address(), length, &late, BindOptions::default())
+                    .expect("a policy for memory");
+            }
+            Arc::new(buffer)
+        };
         let Some(cpu) = way.cpus("touched-on").pop() else { return Self::Own(touch()) };
         let first = std::thread::scope(|scope| {
             let touch = || {
@@ -154,16 +165,26 @@ impl Work {
         }
     }
 
+    /// CPU time by node since this was asked last, in seconds; what was asked is forgotten.
+    fn spent(&self) -> Value {
+        let slices = std::mem::take(&mut *self.slices.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut nodes: BTreeMap<String, f64> = BTreeMap::new();
+        for (_, node, used) in slices {
+            *nodes.entry(node.to_string()).or_default() += used;
+        }
+        json!({ "nodes": nodes })
+    }
+
     fn answer(&self) -> Value {
         let slices = self.slices.lock().unwrap_or_else(PoisonError::into_inner);
         json!({ "slices": *slices })
     }
 }
 
-/// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`,
-/// `work`, `rest`, `grow`.
+/// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`, `spent`,
+/// `work`, `rest`, `grow`, `exhaust`.
 ///
-/// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), `cpu` of this process, `touched-on` the CPU
+/// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
 /// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works.
 pub fn run(words: &[String]) {
@@ -188,12 +209,17 @@ pub fn run(words: &[String]) {
         let answer = match line.expect("questions are text").as_str() {
             "pages" => own_pages(),
             "time" => work.answer(),
+            "spent" => work.spent(),
             word @ ("work" | "rest") => {
                 work.goes_on.store(word == "work", Ordering::Relaxed);
                 json!({})
             }
             "grow" => {
                 std::thread::spawn(grow);
+                json!({})
+            }
+            "exhaust" => {
+                std::thread::spawn(exhaust);
                 json!({})
             }
             other => panic!("{other:?} is no question"),
@@ -211,6 +237,16 @@ fn grow() {
     }
     // What was taken stays.
     std::mem::forget(taken);
+}
+
+/// Takes memory under the policy of the whole process until the kernel kills it: of the node where it runs alone.
+fn exhaust() {
+    let (_, node) = affinity::current_cpu().expect("the CPU is known");
+    let bind: MemPolicy = format!("bind:{node}").parse().expect("a policy");
+    let mut taken = Vec::new();
+    loop {
+        taken.push(NodeBuffer::new(Bytes::from_mib(1), PageKind::Small, Some(&bind)).expect("memory"));
+    }
 }
 
 /// A mapping of `smaps`, as far as it matters here.

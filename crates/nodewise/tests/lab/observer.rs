@@ -103,6 +103,14 @@ impl Observed {
         Ok(nodes)
     }
 
+    /// CPU time that it spent since this was asked last, in seconds by node.
+    pub fn spent(&mut self) -> Result<BTreeMap<u32, f64>, String> {
+        let answer = self.ask("spent")?;
+        let nodes = answer["nodes"].as_object().into_iter().flatten();
+        let each = nodes.map(|(node, used)| Some((node.parse().ok()?, used.as_f64()?)));
+        each.collect::<Option<_>>().ok_or_else(|| format!("{}: {answer}", self.name))
+    }
+
     /// `maps` of it.
     pub fn maps(&self, context: &Context, more: &[&str]) -> Result<Value, String> {
         let pid = self.pid.to_string();

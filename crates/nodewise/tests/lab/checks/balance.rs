@@ -12,6 +12,7 @@ use super::moving::{expect, file};
 use super::same;
 use super::ways::Nodes;
 use crate::cpuset::Cpuset;
+use crate::guest::FIGURE;
 use crate::nodewise::{Context, complaint};
 use crate::observer::Observed;
 use crate::setting::Setting;
@@ -32,7 +33,7 @@ const LIMITS: [&str; 8] = [
 ];
 
 /// Lets the threads of a program run everywhere; they stay where they are on an idle system.
-fn free(context: &Context, program: &Observed) -> Result<(), String> {
+pub(super) fn free(context: &Context, program: &Observed) -> Result<(), String> {
     let all: CpuSet = context
         .seen
         .nodes_with_cpus()
@@ -122,6 +123,26 @@ pub fn stranded(context: &Context) -> Result<(), String> {
     same("memory that is back", on(&mut program, node)?, all)?;
     let again = context.output(&["balance", "undo", "--all", &journal])?;
     same("exit code of a second undo", again.status.code(), Some(3))
+}
+
+/// Balance switches itself on and off beside a program that is away from its memory: the blocks with it have a lower
+/// remote share, and at the end the memory is where it was.
+pub fn evaluated(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let (mut program, node) = start(context, "")?;
+    let journal = format!("--journal={}", file("balance-evaluated").display());
+    let blocks = ["--evaluate", "--time=5m", "--block=20s", "--wash-out=14s", "--seed=4", "--json", &journal];
+    let (code, lines) = lines(context, &[&["balance"][..], &blocks, &LIMITS].concat())?;
+    same("exit code", code, Some(0))?;
+    let found = lines.iter().find(|line| line["entry"] == "evaluated").ok_or("no end")?;
+    println!("{FIGURE}evaluation: {found}");
+    same(&format!("verdict of {lines:?}"), found["verdict"].as_str(), Some("helps"))?;
+    let shares = (found["off"].as_f64(), found["on"].as_f64());
+    expect(shares.0 > Some(0.7) && shares.1 < Some(0.3), || format!("{shares:?} of {found}"))?;
+    let moved = (found["moved_bytes"].as_u64(), found["moved_back_bytes"].as_u64());
+    let is_back = moved.0.zip(moved.1).is_some_and(|(moved, back)| back * 10 >= moved * 9);
+    expect(is_back && moved.0 > Some(MEMORY << 10), || format!("moved and back: {moved:?}"))?;
+    same("memory that is back", on(&mut program, node)?, MEMORY << 10)
 }
 
 /// Programs that others have placed.

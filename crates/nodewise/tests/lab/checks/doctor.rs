@@ -21,18 +21,32 @@ const MOST_PROGRAMS: usize = 6;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
 /// One diagnosis.
-struct Diagnosed {
+pub(super) struct Diagnosed {
     code: Option<i32>,
-    document: Value,
+    pub(super) document: Value,
 }
 
 impl Diagnosed {
-    fn new(context: &Context) -> Result<Self, String> {
-        let output = context.output(&["doctor", "--json", "--window=2s"])?;
+    pub(super) fn new(context: &Context) -> Result<Self, String> {
+        Self::with(context, &["--window=2s"])
+    }
+
+    /// One with these options.
+    pub(super) fn with(context: &Context, options: &[&str]) -> Result<Self, String> {
+        let output = context.output(&[&["doctor", "--json"], options].concat())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let document =
             serde_json::from_str(&text).map_err(|error| format!("{error}: {text}{}", complaint(&output)))?;
         Ok(Self { code: output.status.code(), document })
+    }
+
+    /// The finding of a rule, by itself or among those that another one explains.
+    pub(super) fn finding(&self, rule: &str) -> Option<&Value> {
+        let findings = self.document["findings"].as_array().into_iter().flatten();
+        let mut all = findings.flat_map(|finding| {
+            [finding].into_iter().chain(finding["explains"].as_array().into_iter().flatten())
+        });
+        all.find(|finding| finding["id"].as_str() == Some(rule))
     }
 
     /// Findings of warning or worse.
@@ -170,20 +184,27 @@ fn room_above_edge(context: &Context, node: NodeId) -> Result<Option<Bytes>, Str
     Ok(room.map(Bytes::new))
 }
 
-/// A node that one program fills up to its edge.
-pub fn full_node(context: &Context) -> Result<(), String> {
-    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
-    // Page cache that the kernel drops meanwhile leaves room again: then another program takes that.
-    setting::write("/proc/sys/vm/drop_caches", "3")?;
+/// Programs that fill a node up to its edge, each with more words of its way.
+pub(super) fn fill(context: &Context, node: NodeId, more: &str) -> Result<Vec<Observed>, String> {
+    let on_it = context.seen.cpus_of(node).first().ok_or("a node without CPUs")?;
     let mut programs: Vec<Observed> = Vec::new();
-    while let Some(room) = room_above_edge(context, b)? {
+    // Page cache that the kernel drops meanwhile leaves room again: then another program takes that.
+    while let Some(room) = room_above_edge(context, node)? {
         if programs.len() == MOST_PROGRAMS {
             return Err(format!("{room} are free above the edge beside {MOST_PROGRAMS} programs"));
         }
         let taken = room + Bytes::from_mib(4);
-        let way = format!("kib={} cpu={on_b}", taken.get() >> 10);
+        let way = format!("kib={} cpu={on_it}{more}", taken.get() >> 10);
         programs.push(Observed::start("fills a node", &[], &way)?);
     }
+    Ok(programs)
+}
+
+/// A node that one program fills up to its edge.
+pub fn full_node(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], .. } = Nodes::find(context)?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let programs = fill(context, b, "")?;
     let program = programs.first().ok_or("the node was full before")?;
     let _ = std::fs::remove_file(std::env::temp_dir().join(format!("nodewise-{}.moved", program.pid)));
     let found = Diagnosed::new(context)?;

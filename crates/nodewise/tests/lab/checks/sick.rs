@@ -1,0 +1,337 @@
+//! Rules of `doctor` one by one: a system is made sick, the rule fires with its subject, what it prints as a mend is
+//! done, and it is silent. They take minutes: `cargo xtask doctor-soak` runs them.
+
+use std::fs;
+use std::time::Duration;
+
+use nodewise_machine::{CpuSet, NodeId};
+use nodewise_syscall::{Task, affinity};
+use serde_json::Value;
+
+use super::doctor::{Diagnosed, fill, run};
+use super::moving::file;
+use super::same;
+use super::ways::Nodes;
+use crate::cpuset::Cpuset;
+use crate::nodewise::Context;
+use crate::observer::Observed;
+use crate::setting::{self, Setting};
+
+/// Memory of a program, in KiB: more than a twentieth of a node.
+const MEMORY: u64 = 64 << 10;
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
+const COUNTERS: &str = "/proc/sys/vm/numa_stat";
+/// The placeholder of a program in a mend, behind the words that place it.
+const COMMAND: &str = " -- COMMAND";
+
+/// Whether a rule fires, and about what.
+fn fires(context: &Context, rule: &str) -> Result<Value, String> {
+    let found = Diagnosed::new(context)?;
+    found.finding(rule).cloned().ok_or_else(|| format!("{rule} does not fire: {}", found.document))
+}
+
+fn is_silent(context: &Context, rule: &str) -> Result<(), String> {
+    let found = Diagnosed::new(context)?;
+    found.finding(rule).map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
+}
+
+/// The rule fires, the commands of its first mend are run, and it is silent.
+fn mended(context: &Context, rule: &str) -> Result<Value, String> {
+    let finding = fires(context, rule)?;
+    run(context, &finding["mend"][0]["commands"]).map_err(|error| format!("mend of {rule}: {error}"))?;
+    is_silent(context, rule)?;
+    Ok(finding)
+}
+
+/// The words before a program in the first mend that starts it again.
+fn restart(context: &Context, finding: &Value) -> Result<Vec<String>, String> {
+    let mends = finding["mend"].as_array().into_iter().flatten();
+    let commands = mends.flat_map(|mend| mend["commands"].as_array().into_iter().flatten());
+    let words = commands.filter_map(Value::as_str).find_map(|command| command.strip_suffix(COMMAND));
+    let words = words.ok_or_else(|| format!("no mend starts the program again: {finding}"))?;
+    let words = words.split(' ').chain(["--"]);
+    Ok(words.map(|word| if word == "nodewise" { context.path() } else { word }.to_owned()).collect())
+}
+
+/// Starts a program behind the words of a mend, and lets it work.
+fn started_by(words: &[String], way: &str) -> Result<Observed, String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    at_work("mended", &words, way)
+}
+
+fn at_work(name: &str, before: &[&str], way: &str) -> Result<Observed, String> {
+    let mut program = Observed::start(name, before, way)?;
+    program.ask("work")?;
+    Ok(program)
+}
+
+fn is_about(finding: &Value, program: &Observed) -> Result<(), String> {
+    same(&format!("process of {finding}"), finding["subject"]["pid"].as_u64(), Some(u64::from(program.pid)))
+}
+
+fn about_nodes(finding: &Value, nodes: &[NodeId]) -> Result<(), String> {
+    let names: nodewise_machine::NodeSet = nodes.iter().copied().collect();
+    same(&format!("nodes of {finding}"), finding["nodes"].as_str(), Some(names.to_string().as_str()))
+}
+
+/// Lets every thread of a program run on these CPUs.
+fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
+    for task in tasks.filter_map(Result::ok) {
+        let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
+        affinity::set_cpus(Task::new(tid).ok_or("thread 0")?, cpus).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Counters of allocations that are switched off.
+pub fn counters(context: &Context) -> Result<(), String> {
+    let _counters = Setting::with(COUNTERS, "0")?;
+    mended(context, "counters-off").map(drop)
+}
+
+/// A reserve of an eighth of the machine.
+pub fn large_reserve(context: &Context) -> Result<(), String> {
+    let reserve = Setting::with(RESERVE, "262144")?;
+    let finding = fires(context, "reserve-too-large")?;
+    let names = finding["mend"][0]["what"].as_str().is_some_and(|what| what.contains("vm.min_free_kbytes"));
+    same(&format!("whether the mend of {finding} names the setting"), names, true)?;
+    drop(reserve);
+    is_silent(context, "reserve-too-large")
+}
+
+/// Memory that nothing moves to its program, which may run anywhere.
+pub fn nobody_places(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, _, c, _], cpus } = Nodes::find(context)?;
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let way = format!("kib={MEMORY} cpu={} touched-on={} reads", cpus[0], cpus[2]);
+    let program = at_work("away", &[], &way)?;
+    allow(&program, &cpus.into_iter().collect())?;
+    let finding = mended(context, "balancing-off-nobody-places")?;
+    let named = finding["nodes"].as_str().is_some_and(|nodes| nodes.contains(&c.to_string()));
+    same(&format!("whether {finding} names node {c}"), named, true)
+}
+
+/// A small program under interleaving.
+pub fn interleaved(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [a, ..], cpus: [on_a, ..] } = Nodes::find(context)?;
+    let way = format!("kib={MEMORY} cpu={on_a} reads");
+    let all = [context.path(), "run", "--interleave=all", "--"];
+    let program = at_work("interleaved", &all, &way)?;
+    let finding = fires(context, "interleaved-but-small")?;
+    is_about(&finding, &program)?;
+    // Whether it is faster on one node is for an experiment: its second placement.
+    let experiment = finding["experiment"].as_str().unwrap_or_default();
+    let other = format!("'cpunodebind={a} membind={a}'");
+    same(&format!("whether {experiment} names {other}"), experiment.contains(&other), true)?;
+    drop(program);
+    let (cpus, memory) = (format!("--cpunodebind={a}"), format!("--membind={a}"));
+    let _program = at_work("on one node", &[context.path(), "run", &cpus, &memory, "--"], &way)?;
+    is_silent(context, "interleaved-but-small")
+}
+
+/// A program under a policy that its shell was given.
+pub fn inherited(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, _, c, _], cpus: [on_a, ..] } = Nodes::find(context)?;
+    let way = format!("kib={MEMORY} cpu={on_a} reads");
+    let bound = format!("--membind={c}");
+    // A shell that has more to do stays, and the program is its child.
+    let shell = [context.path(), "run", &bound, "--", "sh", "-c", "\"$@\"; true", "sh"];
+    let program = at_work("under the policy of its shell", &shell, &way)?;
+    let finding = fires(context, "inherited-policy")?;
+    is_about(&finding, &program)?;
+    drop(program);
+    let words = restart(context, &finding)?;
+    let words: Vec<&str> = shell.into_iter().chain(words.iter().map(String::as_str)).collect();
+    let _program = at_work("under a policy of its own", &words, &way)?;
+    is_silent(context, "inherited-policy")
+}
+
+/// A policy that is set over pages that are there already.
+pub fn too_late(context: &Context) -> Result<(), String> {
+    let Nodes { cpus: [on_a, ..], .. } = Nodes::find(context)?;
+    let nodes = context.seen.nodes_with_memory();
+    let way = format!("kib={MEMORY} cpu={on_a} late=interleave:{nodes} reads");
+    let program = at_work("a late policy", &[], &way)?;
+    let _ = fs::remove_file(std::env::temp_dir().join(format!("nodewise-{}.moved", program.pid)));
+    let finding = mended(context, "policy-too-late")?;
+    is_about(&finding, &program)
+}
+
+/// A segment that one process filled and others use from another node.
+pub fn shared_segment(context: &Context) -> Result<(), String> {
+    let Nodes { cpus: [on_a, _, on_c, _], .. } = Nodes::find(context)?;
+    let key = 0x7369_636b;
+    let first = format!("kib={MEMORY} cpu={on_a} segment={key}");
+    let second = format!("kib={MEMORY} cpu={on_c} segment={key} sees");
+    let both = (at_work("fills it", &[], &first)?, at_work("uses it", &[], &second)?);
+    fires(context, "shared-segment-on-one")?;
+    drop(both);
+    // As the mend says: interleaved before it is filled.
+    let all = [context.path(), "run", "--interleave=all", "--"];
+    let _both = (at_work("fills it", &all, &first)?, at_work("uses it", &all, &second)?);
+    is_silent(context, "shared-segment-on-one")
+}
+
+/// Memory in one node by a cpuset, and CPUs of two.
+pub fn memory_confined(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [a, ..], cpus: [on_a, _, on_c, _] } = Nodes::find(context)?;
+    let group = Cpuset::new(&format!("{on_a},{on_c}"), &a.to_string())?;
+    let way = format!("kib={MEMORY} reads");
+    // The program's own node is busy.
+    let _busy = at_work("keeps a CPU busy", &[], &format!("kib=1024 cpu={on_a}"))?;
+    let enter = format!("echo $$ > {} && exec \"$@\"", group.tasks());
+    let program = at_work("in a cpuset", &["sh", "-c", &enter, "sh"], &way)?;
+    let found = fires(context, "mems-without-cpus");
+    let checked = found.and_then(|finding| {
+        is_about(&finding, &program)?;
+        about_nodes(&finding, &[a])?;
+        restart(context, &finding)
+    });
+    drop(program);
+    let program = checked.and_then(|words| {
+        let enter: Vec<String> = ["sh", "-c", &enter, "sh"].map(str::to_owned).to_vec();
+        started_by(&[enter, words].concat(), &way)
+    });
+    let silent = program.as_ref().map_err(Clone::clone).and_then(|_| is_silent(context, "mems-without-cpus"));
+    drop(program);
+    silent
+}
+
+fn pool(context: &Context, pages: [u64; 4]) -> Result<(), String> {
+    let Nodes { ids, .. } = Nodes::find(context)?;
+    for (node, pages) in ids.into_iter().zip(pages) {
+        let path = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages");
+        setting::write(&path, &pages.to_string())?;
+    }
+    Ok(())
+}
+
+/// Pages of a pool on another node than their program.
+pub fn pool_elsewhere(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [a, ..], cpus: [on_a, ..] } = Nodes::find(context)?;
+    pool(context, [0, 0, 8, 8])?;
+    let way = format!("kib=8192 pages=pool cpu={on_a} reads");
+    let checked = at_work("with pages of a pool", &[], &way).and_then(|program| {
+        let finding = fires(context, "hugepages-wrong-node")?;
+        is_about(&finding, &program)?;
+        about_nodes(&finding, &[a])?;
+        run(context, &finding["mend"][0]["commands"])?;
+        drop(program);
+        let _again = at_work("started again", &[], &way)?;
+        is_silent(context, "hugepages-wrong-node")
+    });
+    pool(context, [0; 4])?;
+    checked
+}
+
+/// A pool that no program uses, on a node that is full.
+pub fn idle_pool(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], .. } = Nodes::find(context)?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    pool(context, [0, 40, 0, 0])?;
+    let checked = fill(context, b, "").and_then(|_full| {
+        let finding = mended(context, "hugepages-idle")?;
+        about_nodes(&finding, &[b])
+    });
+    pool(context, [0; 4])?;
+    checked
+}
+
+/// Fewer pages than the boot line of this guest asks for.
+pub fn pool_cut(context: &Context) -> Result<(), String> {
+    is_silent(context, "hugepages-cut")?;
+    pool(context, [0; 4])?;
+    let found = fires(context, "hugepages-cut");
+    pool(context, [2; 4])?;
+    let finding = found?;
+    same("pages that were asked for", finding["evidence"][0]["value"].as_u64(), Some(8))?;
+    is_silent(context, "hugepages-cut")
+}
+
+/// A word of the boot line of this guest that its kernel does not know; a guest without it is healthy.
+pub fn unknown_setting(context: &Context) -> Result<(), String> {
+    let finding = fires(context, "setting-does-not-exist")?;
+    let summary = finding["summary"].as_str().unwrap_or_default();
+    same(&format!("whether {summary} names it"), summary.contains("numa_policy=interleave"), true)
+}
+
+/// A program that grows on the only node that it may use.
+pub fn grows(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    let thresholds = file("sick.toml");
+    fs::write(&thresholds, "[bind-too-small]\nage_s = 0\n").map_err(|error| error.to_string())?;
+    let path = thresholds.display().to_string();
+    let way = format!("kib={MEMORY} cpu={on_b}");
+    let diagnosed = |words: &[String]| -> Result<(Option<Value>, u32), String> {
+        let mut program = started_by(words, &way)?;
+        program.ask("grow")?;
+        let found = Diagnosed::with(context, &["--thresholds", &path])?;
+        Ok((found.finding("bind-too-small").cloned(), program.pid))
+    };
+    let bound = [context.path(), "run", &format!("--membind={b}"), "--"].map(str::to_owned);
+    let (finding, pid) = diagnosed(&bound)?;
+    let finding = finding.ok_or("bind-too-small does not fire")?;
+    same("process", finding["subject"]["pid"].as_u64(), Some(u64::from(pid)))?;
+    about_nodes(&finding, &[b])?;
+    let (left, _) = diagnosed(&restart(context, &finding)?)?;
+    left.map_or(Ok(()), |finding| Err(format!("bind-too-small still fires: {finding}")))
+}
+
+/// A bound program that is killed on a full node, while others have memory.
+pub fn killed(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], .. } = Nodes::find(context)?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let mut full = fill(context, b, &format!(" policy=bind:{b}"))?;
+    let mut last = full.pop().ok_or("the node was full before")?;
+    let pid = last.pid;
+    let found = std::thread::scope(|scope| {
+        let grows = scope.spawn(move || {
+            std::thread::sleep(Duration::from_secs(4));
+            // It is killed while it grows, or a moment later.
+            let _ = last.ask("exhaust");
+            last
+        });
+        let found = Diagnosed::with(context, &["--window=15s"]);
+        drop(grows.join());
+        found
+    })?;
+    let finding = found.finding("oom-while-free").ok_or_else(|| format!("no finding: {}", found.document))?;
+    same("process", finding["subject"]["pid"].as_u64(), Some(u64::from(pid)))?;
+    drop(full);
+    is_silent(context, "oom-while-free")
+}
+
+/// A node with CPUs and no memory, before memory is plugged into it.
+pub fn bare_node(context: &Context) -> Result<(), String> {
+    let finding = fires(context, "node-without-memory")?;
+    about_nodes(&finding, &[NodeId::new(2)])
+        .or_else(|_| same(&format!("subject of {finding}"), finding["subject"]["nodes"].as_str(), Some("2")))
+}
+
+/// The same node, with memory.
+pub fn filled_node(context: &Context) -> Result<(), String> {
+    is_silent(context, "node-without-memory")
+}
+
+/// Nodes that the boot line switches off.
+pub fn switched_off(context: &Context) -> Result<(), String> {
+    let finding = fires(context, "numa-off")?;
+    same("severity", finding["severity"].as_str(), Some("warning"))?;
+    same("confidence", finding["confidence"].as_str(), Some("certain"))
+}
+
+/// Emulated nodes, and a program on one of them.
+pub fn emulated(context: &Context) -> Result<(), String> {
+    fires(context, "fake-nodes-local")?;
+    let way = format!("kib={MEMORY}");
+    let first = context.seen.nodes_with_memory().first().ok_or("no node has memory")?;
+    let bound = [context.path(), "run", &format!("--membind={first}"), "--"].map(str::to_owned);
+    let program = started_by(&bound, &way)?;
+    let finding = fires(context, "fake-nodes-bound")?;
+    is_about(&finding, &program)?;
+    drop(program);
+    let _program = started_by(&restart(context, &finding)?, &way)?;
+    is_silent(context, "fake-nodes-bound")
+}
