@@ -5,12 +5,11 @@
 
 /// Plugins that place tasks: the words of `TaskPlugin`; `None` where the file does not set it.
 pub fn task_plugins(text: &str) -> Option<Vec<String>> {
-    let values = text.lines().filter_map(|line| {
+    let value = text.lines().rev().find_map(|line| {
         let line = line.split('#').next().unwrap_or_default();
         let (key, value) = line.split_once('=')?;
         key.trim().eq_ignore_ascii_case("TaskPlugin").then(|| value.trim().to_ascii_lowercase())
-    });
-    let value = values.last()?;
+    })?;
     Some(value.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect())
 }
 

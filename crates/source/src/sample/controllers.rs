@@ -9,8 +9,8 @@
 //! Intel: `arch/x86/events/intel/uncore_snbep.c`, `uncore_snb.c`. AMD Zen 4 and newer: `arch/x86/events/amd/uncore.c`
 //! and `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`: event 0x0a, `rdwrmask` 1 for reads and 2 for
 //! writes, of 64 bytes. NVIDIA: `Documentation/admin-guide/perf/nvidia-tegra410-pmu.rst` (`mem_bytes_rd` in bytes;
-//! `dst_loc_cmem` selects the memory of the socket), and for Grace, whose document has no events, NVIDIA's tuning guide
-//! (`cmem_rd_data` in units of 32 bytes, `cmem_wr_total_bytes` in bytes).
+//! `dst_loc_cmem` selects the memory of the socket), and for Grace, whose document has no events, what
+//! profilers for it multiply by (`cmem_rd_data` in units of 32 bytes, `cmem_wr_total_bytes` in bytes).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -261,9 +261,11 @@ struct Controller {
 /// Events, each with the bytes of a count.
 type Events = Vec<(pmu::Configuration, f64)>;
 
-/// NVIDIA's PMUs, with the event for reads and the one for writes: its name, terms that select the memory of the
-/// socket, and the bytes of a count.
-const NVIDIA: [(&str, [(&str, &str, f64); 2]); 2] = [
+/// An event: its name, terms that select the memory of the socket, and the bytes of a count.
+type NamedEvent = (&'static str, &'static str, f64);
+
+/// NVIDIA's PMUs, with the event for reads and the one for writes.
+const NVIDIA: [(&str, [NamedEvent; 2]); 2] = [
     ("nvidia_ucf_pmu", [("mem_bytes_rd", ",dst_loc_cmem=1", 1.0), ("mem_bytes_wr", ",dst_loc_cmem=1", 1.0)]),
     ("nvidia_scf_pmu", [("cmem_rd_data", "", 32.0), ("cmem_wr_total_bytes", "", 1.0)]),
 ];

@@ -142,7 +142,7 @@ fn text_and_json_agree() {
 /// An applied advice with everything in it.
 fn applied(is_dry: bool) -> AppliedAdvice {
     let pages = PageMove { from: NodeId::new(2), to: NodeId::new(1), size: Bytes::from_mib(512) };
-    let cpus = ("8-15".parse().unwrap(), NodeSet::from([1]));
+    let cpus = ("8-15".parse().expect("a list"), NodeSet::from([1]));
     let end = AppliedEnd {
         id: 7,
         ending: "interrupted".to_owned(),
@@ -155,7 +155,7 @@ fn applied(is_dry: bool) -> AppliedAdvice {
     AppliedAdvice {
         is_dry,
         means: Means { pages: vec![pages], cpus: Some(cpus), spread: None },
-        cpus: Some("0-31".parse().unwrap()),
+        cpus: Some("0-31".parse().expect("a list")),
         rate: Bytes::from_mib(100),
         left: vec!["its memory policy (bind:1): only the program can set its own".to_owned()],
         missing_rights: is_dry.then(|| "advise --apply needs CAP_SYS_NICE".to_owned()),

@@ -67,7 +67,7 @@ fn a_policy_of_which_the_cpuset_leaves_nothing() {
 fn tossed(pages: u64, net: Bytes) -> Fixture {
     let mut fixture = working(&[(0, gib(2)), (2, gib(2))], &[(0, 5_000), (4, 5_000)]);
     change(&mut fixture, 100, |process, is_now| {
-        let moved = is_now.then_some(pages).unwrap_or_default();
+        let moved = if is_now { pages } else { Default::default() };
         let task = &mut process.tasks.as_mut().unwrap()[0];
         task.balancing = Some(BalancingSample { migrated_pages: Some(moved), ..BalancingSample::default() });
         if is_now {

@@ -100,7 +100,7 @@ impl Actor<'_> {
         let online = self.machine.online_cpus();
         let identity = action.process.identity;
         let targets = action.means.targets();
-        Guard::new(self.tree, self.limits, self.reason, self.everyone, online, identity, targets, cpus)
+        Guard::new(self.tree, self.limits, self.reason, self.everyone, online, identity, targets).giving(cpus)
     }
 
     /// Narrows the CPUs of all threads; returns why it could not.

@@ -61,7 +61,6 @@ impl<'a> Guard<'a> {
         online: CpuSet,
         identity: Identity,
         targets: NodeSet,
-        cpus: Option<&'a CpuSet>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -72,13 +71,18 @@ impl<'a> Guard<'a> {
             online,
             identity,
             targets,
-            cpus,
+            cpus: None,
             image: claims::image(tree, identity.pid),
             kills: kills(tree),
             has_swap: has_swap(tree) == Some(true),
             next_threads: now,
             next_all: now,
         }
+    }
+
+    /// The same for an action that gives CPUs to threads.
+    pub(super) fn giving(self, cpus: Option<&'a CpuSet>) -> Self {
+        Self { cpus, ..self }
     }
 
     /// Looks where it is time to.

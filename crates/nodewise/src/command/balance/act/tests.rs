@@ -194,7 +194,7 @@ fn threads_that_another_hand_has_placed_are_not_narrowed() {
     let identity = Identity::read(&tree, pid).unwrap();
     let guard = |reason| {
         let own = scene.own.clone();
-        Guard::new(&tree, &limits, reason, &everyone, own, identity, NodeSet::new(), Some(&first))
+        Guard::new(&tree, &limits, reason, &everyone, own, identity, NodeSet::new()).giving(Some(&first))
     };
     let of_other = Guard::confirm(&guard(Reason::Named)).unwrap_err();
     assert_eq!(of_other, "some of its threads have CPUs of their own, which are left alone");
