@@ -54,11 +54,11 @@ pub struct Advise {
     /// Check and set the exit code: 1 if the placement in force differs from the advice
     #[arg(long)]
     pub check: bool,
-    /// Apply the part that can be taken back: move the pages of the process, keep its threads on CPUs, and with --unit
-    /// write a drop-in
+    /// Act: move the pages of the process, keep its threads on CPUs, and with --unit write a drop-in; the part that can
+    /// be taken back
     #[arg(long, conflicts_with_all = ["command", "check"], help_heading = "Apply")]
     pub apply: bool,
-    /// Show what --apply would do, and change nothing
+    /// Show what would be done, without doing it: the steps of --apply
     #[arg(long, requires = "apply", help_heading = "Apply")]
     pub dry_run: bool,
     /// Take the last drop-in of --unit back
@@ -68,7 +68,7 @@ pub struct Advise {
     /// Speed limit of moving pages, such as 100M/s
     #[arg(long, value_name = "RATE", default_value = "100M/s", value_parser = rate, help_heading = "Apply")]
     pub rate: Bytes,
-    /// Journal of what was done to processes [default: that of nodewise balance]
+    /// Journal in FILE: what was done to processes [default: that of nodewise balance]
     #[arg(long, value_name = "FILE", requires = "apply", help_heading = "Apply")]
     pub journal: Option<PathBuf>,
     /// Print JSON (schema nodewise.advice/1)

@@ -108,7 +108,7 @@ pub struct Balance {
 /// Options of `--evaluate`.
 #[derive(Debug, clap::Args)]
 pub struct Evaluation {
-    /// Time limit of the evaluation, such as 2h; it ends earlier when the answer is known
+    /// Time limit, such as 2h; the evaluation ends earlier when the answer is known
     #[arg(long, value_name = "TIME", default_value = "4h", value_parser = duration::parse, requires = "evaluate",
         help_heading = "Evaluation")]
     pub time: Duration,
@@ -127,10 +127,10 @@ pub struct Evaluation {
     /// Compare a number that the command prints: a regular expression with one group, the last match counts
     #[arg(long, value_name = "REGEX", requires = "metric_command", help_heading = "Evaluation")]
     pub metric_regex: Option<String>,
-    /// More of the number is better
+    /// More of the metric is better
     #[arg(long, requires = "metric_regex", help_heading = "Evaluation")]
     pub higher_is_better: bool,
-    /// Random seed of the order of blocks [default: from the clock, and printed]
+    /// Random seed: the order of blocks [default: from the clock, and printed]
     #[arg(long, value_name = "N", requires = "evaluate", help_heading = "Evaluation")]
     pub seed: Option<u64>,
 }
