@@ -2,6 +2,7 @@
 
 mod arrows;
 mod circles;
+mod commits;
 mod documented;
 mod language;
 mod licences;
@@ -82,6 +83,8 @@ fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Breach>, language::Count
     let mut findings = BTreeSet::new();
     let mut sources = Vec::new();
     let mut hits = language::subjects(&subjects(root));
+    let log = log(root, &["-p", "-U0", "-M", "--no-color", "--no-ext-diff", commits::FORMAT]);
+    findings.extend(commits::check(&log.unwrap_or_default()));
     findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
     findings.extend(licences::check(&licences::packages(root)?));
     let roots = map::roots(&files, |path| fs::read_to_string(root.join(path)).ok());
@@ -105,16 +108,22 @@ fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Breach>, language::Count
     Ok((findings, counts))
 }
 
-/// The commits of this branch since it left main: `(short hash, subject)`. None without git or
-/// without a main to compare with: an archive of the sources has no history to check.
-fn subjects(root: &Path) -> Vec<(String, String)> {
-    let log = |from: &str| {
+/// The log of this branch since it left main, with these options. `None` without git or without a main to
+/// compare with: an archive of the sources has no history to check.
+fn log(root: &Path, options: &[&str]) -> Option<String> {
+    let since = |main: &str| {
         let mut command = Command::new("git");
-        command.current_dir(root).args(["log", "--format=%h%x09%s", &format!("{from}..HEAD")]);
+        command.current_dir(root).arg("log").args(options).arg(format!("{main}..HEAD"));
         program::read(&mut command).ok()
     };
-    let Some(log) = log("origin/main").or_else(|| log("main")) else { return Vec::new() };
-    log.lines()
+    since("origin/main").or_else(|| since("main"))
+}
+
+/// The commits of this branch: `(short hash, subject)`.
+fn subjects(root: &Path) -> Vec<(String, String)> {
+    log(root, &["--format=%h%x09%s"])
+        .unwrap_or_default()
+        .lines()
         .filter_map(|line| line.split_once('\t'))
         .map(|(hash, subject)| (hash.to_owned(), subject.to_owned()))
         .collect()
