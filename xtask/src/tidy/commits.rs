@@ -1,4 +1,4 @@
-//! The size of commits: one that nobody can read in a sitting, or bisect, is a finding.
+//! The size of commits: one that is too long to read in a sitting, or to bisect, is a finding.
 //!
 //! Lines count once, whether they are new, replaced or deleted. Lines that only move, from file to file or
 //! within one, do not count, and neither do files that a program writes or that record an answer.

@@ -2,8 +2,8 @@
 //!
 //! The same program has five roles. On the host it boots the guests and makes a test of each check
 //! (`guest`); inside a guest, started with `--guest`, it watches over (`watchdog`) the process that runs the checks
-//! and writes their results, `--checks` (`checks`); and as a `--probe` it is the program whose pages are looked at (`probe`), or, where it stays for a
-//! while, as `--observed` (`observed`).
+//! and writes their results, `--checks` (`checks`); with `--probe` it is the program whose pages are looked at (`probe`), or, where
+//! it stays for a while, with `--observed` (`observed`).
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
 

@@ -123,7 +123,7 @@ fn threads(pid: Pid) -> Vec<String> {
     tasks.map(describe).collect()
 }
 
-/// `--hangs`: checks of which the first has a program that does not end.
+/// `--hangs`: two checks; the first has a program that does not end.
 pub fn hang() {
     println!("{BEGINS}hangs");
     let ended = Command::new("sleep").arg("600").status().expect("a program that sleeps");

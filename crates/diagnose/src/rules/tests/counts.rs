@@ -99,7 +99,7 @@ fn slow_memory_in_the_tier_of_fast_memory() {
     assert!(found.summary.contains("3.3 times"), "{}", found.summary);
     // As fast as the others.
     silent(&with(&slow.replace("250ns/30G", "90ns/95G"), &[(4, "0-2")]), rule);
-    // A slow node with CPUs is no tier of its own.
+    // A slow node with CPUs does not make a tier of its own.
     silent(&with(&slow.replace("(32G)", "(2c 32G)").replace("0>2", "2>2"), &[(4, "0-2")]), rule);
     // In tiers of their own nothing is flat.
     silent(&with(slow, &[(4, "0-1"), (22, "2")]), rule);

@@ -89,6 +89,10 @@ impl Back {
 /// Runs `balance undo`.
 pub(super) fn run(args: &Undo) -> Outcome {
     let tree = Tree::live();
+    if args.all {
+        // The processes of a whole journal may be anyone's.
+        need_rights(&tree, "balance undo")?;
+    }
     let _lock = Lock::take()?;
     let machine = input::load("live", Detail::Full)?.machine;
     let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
