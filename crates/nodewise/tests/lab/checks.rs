@@ -137,7 +137,6 @@ const RUNNING: &[(&str, Check)] = &[
 
 /// On a machine that memory is plugged into.
 const PLUGGED: &[(&str, Check)] = &[
-    ("a_node_without_memory_is_found", sick::bare_node),
     ("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders),
     ("a_node_that_gained_memory_is_not_found", sick::filled_node),
 ];

@@ -303,13 +303,6 @@ pub fn killed(context: &Context) -> Result<(), String> {
     is_silent(context, "oom-while-free")
 }
 
-/// A node with CPUs and no memory, before memory is plugged into it.
-pub fn bare_node(context: &Context) -> Result<(), String> {
-    let finding = fires(context, "node-without-memory")?;
-    about_nodes(&finding, &[NodeId::new(2)])
-        .or_else(|_| same(&format!("subject of {finding}"), finding["subject"]["nodes"].as_str(), Some("2")))
-}
-
 /// The same node, with memory.
 pub fn filled_node(context: &Context) -> Result<(), String> {
     is_silent(context, "node-without-memory")
