@@ -103,7 +103,12 @@ fn find_sockets(names: &[(SlotName, SlotName)], board: &Board, count: usize) -> 
         let is_dell = board.vendor.as_deref().is_some_and(|vendor| vendor.starts_with("Dell"));
         let is_many = letters.iter().any(|(_, number)| *number > MOST_AT_A_CHANNEL);
         let order: BTreeSet<char> = letters.iter().map(|(letter, _)| *letter).collect();
-        if (is_dell || is_many) && (count == 0 || order.len() == count) {
+        // Boards whose processors share a memory hub have two channels with four modules each.
+        let is_channel = |(locator, bank): &(SlotName, SlotName)| {
+            locator.letter.is_some_and(|letter| bank.channel.as_deref() == Some(&letter.to_string()))
+        };
+        let are_channels = names.iter().all(is_channel);
+        if (is_dell || is_many) && !are_channels && (count == 0 || order.len() == count) {
             let of = |(letter, _): (char, u32)| {
                 Some((letter.to_string(), order.iter().position(|other| *other == letter)?))
             };

@@ -131,6 +131,22 @@ fn a_letter_is_a_socket_on_dells_and_where_a_channel_would_be_too_long() {
 }
 
 #[test]
+fn a_letter_that_the_bank_calls_a_channel_is_one() {
+    // S5000VSA of Intel: two sockets at one hub, which has two channels with four modules each.
+    let names = ["A1|Channel A", "A4|Channel A", "B1|Channel B", "B4|Channel B"]
+        .map(|name| format!("ONBOARD DIMM_{name}"));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let board = Board { sockets: Some(2), arrays: vec![Some(0x35); 4], ..Board::default() };
+    check("", &board, &names, &["- - A", "- - A", "- - B", "- - B"], None);
+    let only = Some(SlotPlace::OnlyNode);
+    check("(2p4c 16G)", &board, &names, &["- 0 A", "- 0 A", "- 0 B", "- 0 B"], only);
+    // Banks that say something else leave letters what they are.
+    let names: Vec<String> = names.iter().map(|name| name.replace("Channel", "Bank")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    check(TWO, &board, &names, &["A 0 -", "A 0 -", "B 1 -", "B 1 -"], Some(SlotPlace::SocketLetter));
+}
+
+#[test]
 fn arrays_are_those_of_sockets_where_they_divide_evenly() {
     let board = |arrays: &[u16]| Board {
         sockets: Some(2),
