@@ -23,6 +23,7 @@ mod device_user_remote;
 mod devices_lopsided;
 mod dimms_uneven;
 mod distances_flat;
+mod distances_invalid;
 mod fake_nodes_bound;
 mod fake_nodes_local;
 mod fake_not_honoured;
@@ -165,6 +166,7 @@ pub static ALL: &[&Rule] = &[
     &node_without_memory::RULE,
     &memory_on_one_node::RULE,
     &dimms_uneven::RULE,
+    &distances_invalid::RULE,
     &distances_flat::RULE,
     &guest_distances_flat::RULE,
     &fake_nodes_local::RULE,

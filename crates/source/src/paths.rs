@@ -75,6 +75,7 @@ pub mod shown {
     pub const NODE_MEMINFO: &str = "/sys/devices/system/node/nodeN/meminfo";
     pub const NODE_NUMASTAT: &str = "/sys/devices/system/node/nodeN/numastat";
     pub const NODE_DISTANCE: &str = "/sys/devices/system/node/nodeN/distance";
+    pub const ACPI_SLIT: &str = "/sys/firmware/acpi/tables/SLIT";
     pub const NODE_POOL: &str = "/sys/devices/system/node/nodeN/hugepages";
     pub const NODE_CPUS: &str = "/sys/devices/system/node/nodeN/cpulist";
     pub const ZONEINFO: &str = "/proc/zoneinfo";

@@ -1,10 +1,13 @@
 //! Rules about nodes, devices and firmware.
 
 use nodewise_machine::memory_slot::{MemoryModule, MemorySlot, SlotState};
-use nodewise_machine::{CpuId, KernelRelease, MemoryRange, NodeCounters, NodeId};
+use nodewise_machine::{
+    CpuId, KernelRelease, MemoryRange, NodeCounters, NodeId, NodeMatrix, Oddity, OddityKind,
+};
 use nodewise_source::sample::InterruptSample;
 
 use super::*;
+use crate::finding::Value;
 
 #[test]
 fn page_cache_that_pushes_others_away() {
@@ -154,6 +157,61 @@ fn nodes_that_are_all_equally_far() {
     silent(&Fixture::new("2x(2x(2c 16G)); dist=11,20"), rule);
     // One node to a package: nothing to distinguish.
     silent(&Fixture::new(FOUR), rule);
+}
+
+#[test]
+fn distances_that_cannot_be() {
+    let rule = &distances_invalid::RULE;
+    let with = |from: u32, to: u32, distance: u32| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.machine.distances.set(NodeId::new(from), NodeId::new(to), distance);
+        fixture
+    };
+    let found = one(&with(0, 2, 255), rule);
+    assert_eq!((found.severity, found.confidence), (Severity::Note, Confidence::Certain));
+    assert_eq!(found.subject, Subject::Nodes(nodes("0,2")));
+    let evidence = &found.evidence[0];
+    assert_eq!((evidence.fact.as_str(), &evidence.value), ("from node 0 to node 2", &Value::text("255")));
+    for (from, to, distance) in [(1, 3, 10), (3, 1, 9), (2, 2, 20), (0, 1, u32::MAX)] {
+        assert_eq!(one(&with(from, to, distance), rule).evidence.len(), 1, "{from} to {to}: {distance}");
+    }
+    // The ways there and back may differ.
+    silent(&with(0, 2, 254), rule);
+    silent(&Fixture::new(FOUR), rule);
+    let mut none = Fixture::new(FOUR);
+    none.machine.distances = NodeMatrix::default();
+    assert_eq!(rule.lacks(&none.situation())[0].fact, "distances");
+}
+
+#[test]
+fn pairs_without_a_distance_are_counted_and_the_first_are_named() {
+    let rule = &distances_invalid::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let whole = fixture.machine.distances.clone();
+    let mut partial = NodeMatrix::new(whole.nodes().iter().copied());
+    for (from, to, distance) in whole.iter().filter(|(_, to, _)| to.number() != 3) {
+        partial.set(from, to, *distance);
+    }
+    fixture.machine.distances = partial;
+    let found = one(&fixture, rule);
+    assert_eq!(found.summary, "4 distances of nodes 0-3 cannot be");
+    assert_eq!(found.evidence.len(), 4);
+    assert_eq!(found.evidence[0].value, Value::text("missing"));
+}
+
+#[test]
+fn a_table_of_distances_that_the_kernel_rejects() {
+    let rule = &distances_invalid::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let text =
+        "SLIT at 0x2d: the distance from domain 0 to 1 is 10, not above 10: the kernel rejects the table";
+    fixture.machine.oddities.push(Oddity::new(OddityKind::FirmwareRejected, text));
+    let found = one(&fixture, rule);
+    assert_eq!((&found.subject, found.evidence.len()), (&Subject::Machine, 1));
+    assert_eq!(found.evidence[0].value, Value::text(text));
+    // Another table.
+    fixture.machine.oddities[0].text = text.replace("SLIT", "HMAT");
+    silent(&fixture, rule);
 }
 
 #[test]
