@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::Diagnosis;
 use crate::situation::Situation;
+use crate::situation::fixture::hostile::texts;
 use crate::situation::fixture::{Fixture, Work, counters, nodes};
 use crate::thresholds::{self, Thresholds};
 
@@ -104,15 +105,9 @@ proptest! {
             let situation = Situation::new(&fixture.machine, before, &fixture.now).unwrap().with_thresholds(limits.clone());
             let found = Diagnosis::new(&situation, &[]);
             for finding in &found.findings {
-                let mut words = vec![&finding.summary];
-                words.extend(finding.cause.iter().chain(&finding.experiment));
-                for mend in &finding.mends {
-                    words.extend(mend.commands.iter().chain(&mend.undo).chain([&mend.what]));
-                }
-                words.extend(finding.evidence.iter().map(|evidence| &evidence.fact));
-                for text in words {
+                for text in texts(finding) {
                     let shown = printable(text);
-                    prop_assert_eq!(shown.as_ref(), text.as_str());
+                    prop_assert_eq!(shown.as_ref(), text);
                 }
             }
         }

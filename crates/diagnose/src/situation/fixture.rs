@@ -1,5 +1,7 @@
 //! Situations made by hand, for tests of rules: a machine from a spec, and samples that a test changes.
 
+pub(crate) mod hostile;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use crate::situation::Situation;
 const WINDOW: u64 = 10;
 
 /// A machine and two samples of it: healthy until a test changes it.
+#[derive(Clone)]
 pub(crate) struct Fixture {
     pub(crate) machine: Machine,
     pub(crate) before: Sample,
@@ -214,10 +217,11 @@ impl Fixture {
         }
     }
 
-    /// The findings of a rule.
+    /// The findings of a rule, whose texts can be shown whatever names programs and files have.
     pub(crate) fn findings(&self, rule: &Rule) -> Vec<RuleFinding> {
         let situation = self.situation();
         assert_eq!(rule.lacks(&situation), [], "{} is not examined", rule.id);
+        self.assert_printable(rule);
         (rule.check)(&situation)
     }
 
