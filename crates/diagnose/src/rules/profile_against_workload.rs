@@ -8,10 +8,21 @@ use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, S
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
 
-/// Profiles that switch balancing off: `kernel.numa_balancing=0` of their files.
-const BALANCING_OFF: [&str; 7] =
-    ["hpc-compute", "oracle", "mssql", "sap-hana", "sap-hana-vmware", "network-latency", "cpu-partitioning"];
-/// Profiles that switch node reclaim on: `vm.zone_reclaim_mode=1`.
+/// Profiles that switch balancing off: `kernel.numa_balancing=0` of their own files or of those that they include, in tuned
+/// 2.20.
+const BALANCING_OFF: [&str; 10] = [
+    "hpc-compute",
+    "oracle",
+    "mssql",
+    "sap-hana",
+    "network-latency",
+    "cpu-partitioning",
+    "cpu-partitioning-powersave",
+    "realtime",
+    "realtime-virtual-guest",
+    "realtime-virtual-host",
+];
+/// Profiles that switch node reclaim on: `vm.zone_reclaim_mode=1`, in tuned 2.20.
 const RECLAIM_ON: [&str; 1] = ["hpc-compute"];
 
 pub static RULE: Rule = Rule {
@@ -25,7 +36,10 @@ pub static RULE: Rule = Rule {
     thresholds: &[],
     traps: "a profile of the site's own with such a name; a setting that was changed after the profile",
     explains: &["balancing-off-nobody-places", "zone-reclaim-on", "zone-reclaim-void"],
-    sources: &["tuned: profiles hpc-compute, oracle, mssql, sap-hana, network-latency", "tuned#283"],
+    sources: &[
+        "tuned 2.20: profiles hpc-compute, oracle, mssql, sap-hana, network-latency, and those that include the last",
+        "tuned#283",
+    ],
     check,
 };
 

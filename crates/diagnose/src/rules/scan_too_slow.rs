@@ -9,8 +9,8 @@ use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
 use crate::thresholds;
 
-/// The most that the kernel scans of a process in a second, unless the scan size is larger: `MAX_SCAN_WINDOW` of
-/// kernel/sched/fair.c, Linux 3.13 to 6.18.
+/// The most that the kernel scans of a process in a second, unless the scan size is larger: `MAX_SCAN_WINDOW` (in MB) and
+/// `task_scan_min` of kernel/sched/fair.c.
 const SCAN: Bytes = Bytes::from_mib(2560);
 
 pub static RULE: Rule = Rule {
