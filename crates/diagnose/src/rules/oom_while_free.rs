@@ -49,8 +49,10 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     let killed = situation.event("oom_kill").filter(|count| *count > 0)?;
     let before = situation.before?;
     let short = short(situation, before);
+    // A process that was killed stays in the list until its parent asks for its end.
     let has_left = |process: &&ProcessSample| {
-        !process.kernel_thread && situation.now.process(process.identity).is_none()
+        let now = situation.now.process(process.identity);
+        !process.kernel_thread && now.is_none_or(|now| matches!(now.state, 'Z' | 'X'))
     };
     let lost = before.processes.iter().map(AsRef::as_ref).filter(has_left).filter_map(|process| {
         let (on_short, all) = memory(process, &short)?;

@@ -3,6 +3,7 @@
 use nodewise_machine::{KernelRelease, ModeFlags, NodeCounters, Tier, TierId};
 use nodewise_source::sample::Sample;
 
+use super::running::change;
 use super::*;
 use crate::Situation;
 
@@ -61,6 +62,15 @@ fn a_kill_while_other_nodes_have_memory() {
     assert!(found.cause.unwrap().contains("dmesg"));
     let found = one(&lost(memory, none, Some("1"), 1), rule);
     assert_eq!(found.cause.as_deref(), Some("its cpuset has node 1 only"));
+    // Its parent has not asked for its end yet.
+    let mut ended = lost(memory, none, None, 1);
+    ended.now.processes = ended.before.processes.clone();
+    change(&mut ended, 100, |process, is_now| {
+        if is_now {
+            (process.state, process.pages) = ('Z', None);
+        }
+    });
+    assert_eq!(one(&ended, rule).concerns, Some(gib(15)));
     // It ended by itself.
     silent(&lost(memory, none, None, 0), rule);
     // A limit of a control group: its node had page cache to give.
