@@ -263,6 +263,8 @@ catalogue! {
         "mm/page_alloc.c, Linux 6.12: 0.2 % and more with the default watermark_scale_factor";
     SMALL_KSWAPD = ["reserve-too-small"] "kswapd_share", Share, 0.2, 0.0..=1.0,
         "part of a CPU that its kswapd uses at most", OWN;
+    SMALL_FREE = ["reserve-too-small"] "free_share", Share, 0.02, 0.0..=1.0,
+        "free part of the node at most, so that allocations can have waited there", OWN;
     RESERVE = ["reserve-too-large"] "reserve_share", Share, 0.075, 0.0..=1.0,
         "part of a node below its zones' high watermarks",
         "the kernel's cap for its own minimum, and half as much";

@@ -25,8 +25,13 @@ pub static RULE: Rule = Rule {
     on: any,
     needs: &[Fact::Rates, Fact::Events, Fact::Watermarks],
     sign: "at least 1 allocation a second reclaimed memory itself, the sum of a node's high watermarks is less than 0.12 % of \
-           it (the kernel's own are more than 0.2 %), and its kswapd used less than 20 % of a CPU",
-    thresholds: &[&thresholds::SMALL_STALLS, &thresholds::SMALL_RESERVE, &thresholds::SMALL_KSWAPD],
+           it (the kernel's own are more than 0.2 %), at most 2 % of it is free, and its kswapd used less than 20 % of a CPU",
+    thresholds: &[
+        &thresholds::SMALL_STALLS,
+        &thresholds::SMALL_RESERVE,
+        &thresholds::SMALL_FREE,
+        &thresholds::SMALL_KSWAPD,
+    ],
     traps: "limits of control groups reclaim without these counters; memory that is short all the time keeps kswapd at work",
     explains: &[],
     sources: &["kubernetes/website#51428", "Documentation/admin-guide/sysctl/vm.rst: watermark_scale_factor"],
@@ -45,6 +50,7 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     let sleeps = situation.reclaimer(node)? < situation.limit(&thresholds::SMALL_KSWAPD);
     if rate < situation.limit(&thresholds::SMALL_STALLS)
         || share >= situation.limit(&thresholds::SMALL_RESERVE)
+        || state.share(state.free) > situation.limit(&thresholds::SMALL_FREE)
         || !sleeps
     {
         return None;
@@ -66,11 +72,24 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
             situation.thresholds(),
             &thresholds::SMALL_RESERVE,
         ),
+        Evidence::new(
+            format!("free on node {node}"),
+            Value::Share(state.share(state.free)),
+            shown::NODE_MEMINFO,
+        )
+        .at(situation.thresholds(), &thresholds::SMALL_FREE),
     ];
-    finding.mends = vec![Mend::words(
-        "raise vm.watermark_scale_factor to 50 or 100 (10 by default), so that kswapd begins earlier; nodewise zones shows \
-         the watermarks",
-        Scope::Now,
-    )];
+    finding.mends = vec![Mend {
+        commands: vec![
+            "sysctl vm.watermark_scale_factor".to_owned(),
+            "sysctl -w vm.watermark_scale_factor=100".to_owned(),
+        ],
+        needs_root: true,
+        ..Mend::words(
+            "raise the watermarks, so that kswapd begins earlier; the first command shows the old value (10 by default), which \
+             takes it back; nodewise zones shows the watermarks",
+            Scope::Now,
+        )
+    }];
     Some(finding)
 }

@@ -161,9 +161,14 @@ fn allocations_that_reclaim_memory_themselves() {
         fixture.happened(&[("allocstall_normal", stalls), ("allocstall_movable", 0)]);
         fixture.reclaimer(1, seconds(kswapd));
         fixture.now.nodes[1].high_watermark = high;
+        full(&mut fixture, 1, gib(12));
         fixture
     };
     let low = Some(Bytes::from_mib(12));
+    // Allocations waited, and not for this node.
+    let mut roomy = with(300, low, 0);
+    roomy.meminfo(1, "MemFree", gib(1));
+    silent(&roomy, rule);
     assert_eq!(one(&with(300, low, 0), rule).subject, Subject::Nodes(nodes("1")));
     silent(&with(3, low, 0), rule);
     // The kernel's own watermarks, and a kswapd that is at work all the time.

@@ -464,6 +464,7 @@ fn stalling() -> Fixture {
     for sample in [&mut fixture.before, &mut fixture.now] {
         sample.nodes[1].high_watermark = Some(Bytes::from_mib(12));
     }
+    full(&mut fixture, 1, gib(12));
     fixture
 }
 
@@ -515,6 +516,7 @@ fn of_counters() -> Vec<Case> {
         case(&thresholds::PLACED_UPDATES, placed, 5_000.0, Silent, scanned()),
         case(&thresholds::SMALL_STALLS, small, 100.0, Silent, stalling()),
         case(&thresholds::SMALL_RESERVE, small, 0.0005, Silent, stalling()),
+        case(&thresholds::SMALL_FREE, small, 0.001, Silent, stalling()),
         case(&thresholds::SMALL_KSWAPD, small, 0.05, Silent, reclaiming(stalling())),
     ]
 }
