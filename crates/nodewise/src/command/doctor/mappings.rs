@@ -1,5 +1,6 @@
 //! The mappings of processes that matter, read after the window, at a bounded price: policies, kinds of memory.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -7,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use nodewise_diagnose::{Pid, Situation};
-use nodewise_machine::Machine;
+use nodewise_machine::{Bytes, Machine};
 use nodewise_source::mappings::{MappingsError, Thoroughness};
-use nodewise_source::sample::{Identity, MappingsSample, Moment, Remedy, Sample, Unread};
+use nodewise_source::sample::{Identity, MappingsSample, Moment, ProcessSample, Remedy, Sample, Unread};
 use nodewise_source::tree::Tree;
 
 use crate::live_pages;
@@ -144,10 +145,36 @@ fn wanted(machine: &Machine, now: &Sample, named: Option<&BTreeSet<Pid>>) -> Vec
     let mut wanted: Vec<Identity> = there.map(|process| process.identity).filter(is_named).collect();
     // Which processes matter is a question of one moment.
     if let Ok(situation) = Situation::new(machine, None, now) {
-        let significant = situation.significant().map(|process| process.process.identity);
-        wanted.extend(significant.filter(|identity| !is_named(identity)));
+        wanted.extend(that_matter(&situation).into_iter().filter(|identity| !is_named(identity)));
     }
     wanted
+}
+
+/// Processes whose own memory matters, then their parents, whose policy they may have, then those that use much of other
+/// memory: segments and files.
+fn that_matter(situation: &Situation<'_>) -> Vec<Identity> {
+    let significant: Vec<_> = situation.significant().map(|process| process.process).collect();
+    let parents: BTreeSet<Pid> = significant.iter().filter_map(|process| process.parent).collect();
+    let mut matter: Vec<Identity> = significant.iter().map(|process| process.identity).collect();
+    let others = || situation.processes.iter().map(|process| process.process);
+    // The first program of all is the parent of services, which have policies of their own.
+    matter.extend(
+        others()
+            .map(|process| process.identity)
+            .filter(|identity| parents.contains(&identity.pid) && identity.pid != Pid::new(1)),
+    );
+    let mut users: Vec<_> = others().map(|process| (pages_of(process), process.identity)).collect();
+    users.retain(|(size, _)| *size >= situation.floor());
+    users.sort_unstable_by_key(|(size, identity)| (Reverse(*size), *identity));
+    matter.extend(users.into_iter().map(|(_, identity)| identity));
+    let mut seen = BTreeSet::new();
+    matter.retain(|identity| seen.insert(*identity));
+    matter
+}
+
+/// All pages of a process, those of others included.
+fn pages_of(process: &ProcessSample) -> Bytes {
+    process.pages.iter().flat_map(|pages| pages.nodes.values()).map(|share| share.size).sum()
 }
 
 #[cfg(test)]
