@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::path::Path;
 
 use nodewise_machine::firmware::Tables;
-use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
+use nodewise_machine::{Machine, MemoryRange, Oddity, OddityKind, Origin};
 use nodewise_model::firmware::{Setting, boot, boot_tree};
 use nodewise_source::acpi::files;
 use nodewise_source::devicetree;
+use nodewise_source::tree::Tree;
 
 /// The path behind `acpi:`; `None` for another kind of machine.
 pub fn acpi_path(machine: &str) -> Option<&Path> {
@@ -47,6 +48,13 @@ pub fn tables_in(path: &Path, ram: Option<Ranges>) -> Result<(Tables, Option<Ran
         None => files::ram_beside(path)?,
     };
     Ok((tables, ram))
+}
+
+/// The ranges of nodes in the firmware's tables of a machine; empty where they are missing, or closed to this user.
+pub fn ranges_of_nodes(tree: &Tree) -> Vec<MemoryRange> {
+    files::from_tree(tree)
+        .map(|tables| boot(&tables, &Setting::default()).memory_map().nodes)
+        .unwrap_or_default()
 }
 
 fn origin(path: &Path) -> Origin {

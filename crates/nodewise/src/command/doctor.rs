@@ -26,7 +26,7 @@ use crate::cli::doctor::{Doctor, DoctorVerb, FailOn};
 use crate::command::recording::OpenRecording;
 use crate::command::subject::{self, Found, WantedProcesses};
 use crate::failure::{CANNOT, Failure, Outcome};
-use crate::{input, measuring, output};
+use crate::{firmware, input, measuring, output};
 
 use ignored::Ignored;
 
@@ -134,7 +134,11 @@ impl Examined {
     /// The running system.
     fn watched(args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {
         let named = subject::find(wanted, Tree::live())?;
-        let machine = input::load("live", Detail::Full)?.machine;
+        let mut machine = input::load("live", Detail::Full)?.machine;
+        // Where the boot line hides the nodes, only the firmware lists them.
+        if machine.nodes.len() < 2 && machine.memory_map.nodes.is_empty() {
+            machine.memory_map.nodes = firmware::ranges_of_nodes(&Tree::live());
+        }
         let (before, mut now) = match args.once {
             true => (None, watch::once(named.as_ref())),
             false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,
