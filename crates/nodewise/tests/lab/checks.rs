@@ -20,6 +20,7 @@ mod policies;
 mod pools;
 mod running;
 mod scripts;
+mod short;
 mod sick;
 mod soak;
 mod top;
@@ -158,7 +159,15 @@ const SICK: &[(&str, Check)] = &[
     ("a_pool_that_nobody_uses_on_a_full_node_is_found", sick::idle_pool),
     ("a_bound_program_that_grows_is_found", sick::grows),
     ("a_bound_program_that_is_killed_while_others_have_memory_is_found", sick::killed),
+    ("a_bound_program_that_is_swapped_beside_free_memory_is_found", short::swapped),
+    ("node_reclaim_of_page_cache_is_found_and_switched_off", short::node_reclaim),
+    ("node_reclaim_that_frees_nothing_is_found_and_switched_off", short::void_reclaim),
+    ("watermarks_that_are_too_low_are_found_and_raised", short::small_reserve),
+    ("compaction_in_page_faults_is_found_and_put_into_the_background", short::compaction),
 ];
+
+/// On a machine with a node that has CPUs and no memory.
+const BARE: &[(&str, Check)] = &[("a_node_without_memory_is_found", sick::bare_node)];
 
 /// Programs that start and end under each manager, and the evaluation of balance by itself.
 const MANAGED: &[(&str, Check)] = &[
@@ -223,12 +232,14 @@ pub enum Extent {
     Sick,
     Off,
     Emulated,
+    /// Those of a node without memory, alone.
+    Bare,
     /// Those of managers of placement, alone.
     Managed,
 }
 
 impl Extent {
-    const ALL: [(Self, &str); 10] = [
+    const ALL: [(Self, &str); 11] = [
         (Self::All, "all"),
         (Self::Moving, "moving"),
         (Self::Own, "own"),
@@ -238,6 +249,7 @@ impl Extent {
         (Self::Sick, "sick"),
         (Self::Off, "off"),
         (Self::Emulated, "emulated"),
+        (Self::Bare, "bare"),
         (Self::Managed, "managed"),
     ];
 
@@ -263,6 +275,7 @@ pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str
         Extent::Sick => [SICK, &[], &[], &[], &[]],
         Extent::Off => [OFF, &[], &[], &[], &[]],
         Extent::Managed => [MANAGED, &[], &[], &[], &[]],
+        Extent::Bare => [BARE, &[], &[], &[], &[]],
         Extent::Emulated => [EMULATED, &[], &[], &[], &[]],
     };
     parts.into_iter().flatten()

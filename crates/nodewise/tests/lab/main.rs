@@ -63,10 +63,11 @@ const PLUGGED: (&str, &str) = (
 const MANAGED: &str = "4x(1c 1G); dist=20";
 
 /// Machines for rules of doctor, which `--sick` boots: name, spec, words for the kernel, and checks.
-const SICK: [(&str, &str, &str, Extent); 3] = [
+const SICK: [(&str, &str, &str, Extent); 4] = [
     ("sick", LAYOUTS[0].2, "hugepages=8 numa_policy=interleave:all", Extent::Sick),
     ("sick-without-nodes", LAYOUTS[0].2, "numa=off", Extent::Off),
     ("sick-emulated", "(2c 1G)", "numa=fake=4", Extent::Emulated),
+    ("sick-without-memory", PLUGGED.0, "", Extent::Bare),
 ];
 
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
@@ -153,7 +154,8 @@ fn main() {
     });
     let sick = SICK.into_iter().filter(|_| options.iter().any(|word| word == "--sick"));
     let sick = sick.map(|(name, spec, append, extent)| {
-        let plan = Plan { append: Some(append.to_owned()), ..Plan::new(Arch::X86, spec, extent) };
+        let append = Some(append.to_owned()).filter(|append| !append.is_empty());
+        let plan = Plan { append, ..Plan::new(Arch::X86, spec, extent) };
         Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let managed = value("--managed").map(|_| {
@@ -230,7 +232,8 @@ fn table_has_all_kinds() -> Result<(), Failed> {
 fn named_checks_exist() -> Result<(), Failed> {
     let page = include_str!("../../../../docs/doctor.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
-    let extents = [Extent::Moving, Extent::Plugged, Extent::Sick, Extent::Off, Extent::Emulated];
+    let extents =
+        [Extent::Moving, Extent::Plugged, Extent::Sick, Extent::Off, Extent::Emulated, Extent::Bare];
     let names: Vec<&str> = extents.into_iter().flat_map(checks::of_machine).map(|(name, _)| *name).collect();
     let rows: Vec<(&str, &str)> = rows.filter(|(_, check)| check.contains('_')).collect();
     for (rule, check) in &rows {

@@ -13,7 +13,11 @@ pub struct Setting {
 impl Setting {
     pub fn keep(path: impl Into<String>) -> Result<Self, String> {
         let path = path.into();
-        Ok(Self { before: kernel::line(&path)?, path })
+        let line = kernel::line(&path)?;
+        // Of several choices the one in brackets is in force.
+        let chosen =
+            line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
+        Ok(Self { before: chosen.unwrap_or(line), path })
     }
 
     /// Keeps a setting and gives it another value.

@@ -1,0 +1,213 @@
+//! Nodes that run short: swap, node reclaim, watermarks, compaction. Page cache comes from a disk in compressed memory,
+//! whose empty blocks cost none.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nodewise_machine::{CpuId, NodeId};
+use serde_json::Value;
+
+use super::doctor::{Diagnosed, run};
+use super::same;
+use super::sick::{about_nodes, is_silent, restart};
+use super::ways::Nodes;
+use crate::nodewise::{Context, complaint};
+use crate::observer::Observed;
+use crate::setting::{self, Setting};
+
+const RECLAIM_MODE: &str = "/proc/sys/vm/zone_reclaim_mode";
+const MGLRU: &str = "/sys/kernel/mm/lru_gen/enabled";
+const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
+const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
+const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
+const DISK: &str = "/dev/zram0";
+/// More than a node has.
+const DISK_SIZE: &str = "640M";
+/// Long enough for a guest to reclaim, move and swap something.
+const WINDOW: &str = "--window=8s";
+
+fn shell(command: &str) -> Result<(), String> {
+    let output = Command::new("sh").args(["-e", "-c", command]).output();
+    let output = output.map_err(|error| format!("{command}: {error}"))?;
+    same(&format!("{command}: {}", complaint(&output)), output.status.success(), true)
+}
+
+/// A disk in compressed memory; gone when dropped.
+struct Disk;
+
+impl Disk {
+    fn new() -> Result<Self, String> {
+        shell(&format!("modprobe zram && echo {DISK_SIZE} > /sys/block/zram0/disksize"))?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = shell(&format!("swapoff {DISK} 2> /dev/null || true"));
+        // A reader that was killed may hold it a moment longer.
+        for _ in 0..100 {
+            if shell("echo 1 > /sys/block/zram0/reset").is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// A command of a shell that runs until this is dropped, on one CPU and behind these words.
+struct Loop(Child);
+
+impl Loop {
+    fn on(cpu: CpuId, before: &[&str], body: &str) -> Result<Self, String> {
+        let mut words = vec!["taskset".to_owned(), "-c".to_owned(), cpu.to_string()];
+        words.extend(before.iter().map(|word| (*word).to_owned()));
+        words.extend(["sh", "-c", &format!("while :; do {body}; done")].map(str::to_owned));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+        // What it starts ends with it.
+        let started = command.process_group(0).spawn();
+        started.map(Self).map_err(|error| format!("{words:?}: {error}"))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = shell(&format!("kill -9 -- -{}", self.0.id()));
+        let _ = self.0.wait();
+    }
+}
+
+/// Page cache of the whole disk, from one CPU.
+fn reading() -> String {
+    format!("dd if={DISK} of=/dev/null bs=1M")
+}
+
+fn found(context: &Context, rule: &str) -> Result<Value, String> {
+    let found = Diagnosed::with(context, &[WINDOW])?;
+    found.finding(rule).cloned().ok_or_else(|| format!("{rule} does not fire: {}", found.document))
+}
+
+/// The rule fires beside what goes on, the commands of its mend are run, and it is silent beside the same.
+fn mended(context: &Context, rule: &str) -> Result<Value, String> {
+    let finding = found(context, rule)?;
+    run(context, &finding["mend"][0]["commands"]).map_err(|error| format!("mend of {rule}: {error}"))?;
+    let left = Diagnosed::with(context, &[WINDOW])?;
+    left.finding(rule).map_or(Ok(()), |left| Err(format!("{rule} still fires: {left}")))?;
+    Ok(finding)
+}
+
+/// The number in a finding's evidence.
+fn number(finding: &Value, fact: &str, key: &str) -> Result<f64, String> {
+    let evidence = finding["evidence"].as_array().into_iter().flatten();
+    let mut of_fact = evidence.filter(|evidence| evidence["fact"].as_str() == Some(fact));
+    let value = of_fact.find_map(|evidence| evidence["value"][key].as_f64());
+    value.ok_or_else(|| format!("no {key} of {fact}: {finding}"))
+}
+
+/// A program larger than the only node that it may use, with swap.
+pub fn swapped(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let _disk = Disk::new()?;
+    shell(&format!("mkswap {DISK} && swapon {DISK}"))?;
+    let size = context.seen.nodes[&b].memory_total().ok_or("a node without a size")?;
+    let way = format!("kib={} cpu={on_b}", size.get() >> 10);
+    let start = |words: &[String]| -> Result<Observed, String> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Observed::start("larger than its node", &words, &way)
+    };
+    let bound = [context.path(), "run", &format!("--membind={b}"), "--"].map(str::to_owned);
+    let mut program = start(&bound)?;
+    program.ask("grow")?;
+    let finding = found(context, "swap-while-free")?;
+    same("process", finding["subject"]["pid"].as_u64(), Some(u64::from(program.pid)))?;
+    same("severity", finding["severity"].as_str(), Some("critical"))?;
+    about_nodes(&finding, &[b])?;
+    drop(program);
+    let _program = start(&restart(context, &finding)?)?;
+    // The node is full again, and its kswapd swaps until the high watermarks are reached.
+    let mut silent = Ok(());
+    for _ in 0..10 {
+        silent = is_silent(context, "swap-while-free");
+        if silent.is_ok() {
+            break;
+        }
+    }
+    silent
+}
+
+/// Page cache that a node drops although others have memory.
+pub fn node_reclaim(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    let (_lru, _mode) = (Setting::with(MGLRU, "0")?, Setting::with(RECLAIM_MODE, "1")?);
+    let _disk = Disk::new()?;
+    let _reader = Loop::on(on_b, &[], &reading())?;
+    full_of_cache(context, b, 8)?;
+    let finding = mended(context, "zone-reclaim-on")?;
+    same("whether any succeeded", number(&finding, "succeeded", "per_s")? > 0.0, true)?;
+    same("mend", finding["mend"][0]["commands"][0].as_str(), Some("sysctl -w vm.zone_reclaim_mode=0"))
+}
+
+/// The same under the lists of MGLRU, which node reclaim does not empty.
+pub fn void_reclaim(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    let (_lru, _mode) = (Setting::with(MGLRU, "y")?, Setting::with(RECLAIM_MODE, "1")?);
+    let _disk = Disk::new()?;
+    let _reader = Loop::on(on_b, &[], &reading())?;
+    full_of_cache(context, b, 8)?;
+    let finding = mended(context, "zone-reclaim-void")?;
+    same("reclaims that succeeded", number(&finding, "succeeded", "count")?, 0.0)?;
+    same("whether some failed", number(&finding, "failed", "count")? > 0.0, true)
+}
+
+/// Bursts of allocations on a node whose watermarks leave kswapd no time.
+pub fn small_reserve(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    let (_scale, _reserve) = (Setting::with(SCALE, "1")?, Setting::with(RESERVE, "256")?);
+    let _disk = Disk::new()?;
+    let bound = format!("--membind={b}");
+    let burst = format!(
+        "for at in $(seq 0 79); do dd if={DISK} of=/dev/null bs=8M count=1 skip=$at; sleep 0.2; done"
+    );
+    let _reader = Loop::on(on_b, &[context.path(), "run", &bound, "--"], &burst)?;
+    // The node is full of page cache after some seconds.
+    full_of_cache(context, b, 50)?;
+    let finding = mended(context, "reserve-too-small")?;
+    same(
+        &format!("subject of {finding}"),
+        finding["subject"]["nodes"].as_str(),
+        Some(b.to_string().as_str()),
+    )?;
+    same("whether allocations stalled", number(&finding, "stalled", "per_s")? >= 1.0, true)
+}
+
+/// Waits until at most one part in this many of a node is free.
+fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Result<(), String> {
+    for _ in 0..120 {
+        let machine = context.machine()?;
+        let of_node = &machine.nodes[&node];
+        let (free, size) = (of_node.memory_free(), of_node.memory_total());
+        if free.zip(size).is_some_and(|(free, size)| free.get() < size.get() / part) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Err(format!("node {node} does not fill with page cache"))
+}
+
+/// Huge pages on a node that page cache has cut into small ones.
+pub fn compaction(context: &Context) -> Result<(), String> {
+    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
+    let (_huge, _defrag) = (Setting::with(HUGE, "always")?, Setting::with(DEFRAG, "always")?);
+    let _disk = Disk::new()?;
+    let _reader = Loop::on(on_b, &[], &reading())?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let takes = format!("{} --observed kib=131072 pages=transparent < /dev/null", own.display());
+    let _taker = Loop::on(on_b, &[], &takes)?;
+    full_of_cache(context, b, 8)?;
+    let finding = mended(context, "thp-remote-or-stalling")?;
+    same("whether allocations stalled", number(&finding, "stalls", "per_s")? > 0.0, true)
+}
