@@ -3,7 +3,7 @@
 //! Each program has a guest of its own, because what one leaves in small nodes would decide where the pages of the next
 //! are. The script prints what nodewise answers, each answer behind a mark; this side reads them and makes the table.
 
-mod programs;
+pub mod programs;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -77,7 +77,7 @@ fn all_names() -> String {
 }
 
 /// Names the packages that are missing; installs them where that was asked for.
-fn need(programs: &[&Program], install: bool) -> Result<()> {
+pub fn need(programs: &[&Program], install: bool) -> Result<()> {
     let is_missing = |needs: &&(&str, &str)| {
         let name = needs.0;
         if name.starts_with('/') { !Path::new(name).exists() } else { find_program(name).is_none() }
@@ -101,7 +101,7 @@ fn need(programs: &[&Program], install: bool) -> Result<()> {
 
 /// Builds nodewise as the tests of the lab do, which need not build it again then; without what is for debuggers, because
 /// a guest reads programs slowly.
-fn nodewise(root: &Path) -> Result<PathBuf> {
+pub fn nodewise(root: &Path) -> Result<PathBuf> {
     program::quiet(program::cargo(root).args([
         "test",
         "--no-run",
@@ -116,9 +116,14 @@ fn nodewise(root: &Path) -> Result<PathBuf> {
     Ok(own)
 }
 
+/// The folder of a program.
+pub fn folder_of(root: &Path, program: &Program) -> PathBuf {
+    root.join("target/advise-programs").join(program.name)
+}
+
 /// The folder of a program, with all that can be made on the host.
-fn prepare(root: &Path, program: &Program) -> Result<PathBuf> {
-    let folder = root.join("target/advise-programs").join(program.name);
+pub fn prepare(root: &Path, program: &Program) -> Result<PathBuf> {
+    let folder = folder_of(root, program);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (file, text) in SOURCES {
         fs::write(folder.join(file), text)?;
@@ -163,7 +168,7 @@ struct Row {
 }
 
 /// The answer behind a mark.
-fn answer(text: &str, name: &str) -> Result<Value> {
+pub fn answer(text: &str, name: &str) -> Result<Value> {
     let mark = format!("@@ document {name}\n");
     let begin =
         text.find(&mark).with_context(|| format!("no answer for {name:?}: {}", end_of(text)))? + mark.len();

@@ -1,4 +1,7 @@
-//! `doctor-soak`: rules of doctor in guests that are made sick for each of them.
+//! `doctor-soak`: rules of doctor in guests that are made sick for each of them; in `doctor_soak/` healthy guests
+//! (`doctor_soak/busy.rs`).
+
+pub mod busy;
 
 use std::path::Path;
 

@@ -25,7 +25,8 @@
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
 //! - `migrate_soak.rs` `cargo xtask migrate-soak`, memory that moves in a guest
 //! - `balance_soak.rs` `cargo xtask balance-soak`, programs under managers of placement in a guest
-//! - `doctor_soak.rs` `cargo xtask doctor-soak`, rules of doctor in sick guests
+//! - `doctor_soak.rs` `cargo xtask doctor-soak`, rules of doctor in sick guests; `doctor_soak/busy.rs` the same rules silent in
+//!   healthy ones
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
 //! - `churn.rs` `cargo xtask churn`, samples of this machine or a guest while processes come and go
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
@@ -238,8 +239,14 @@ enum Task {
     },
     /// Make guests sick, and see that the rules of doctor find it, and are silent when it is mended
     DoctorSoak {
-        /// Parts of the names of checks [default: all]
+        /// Parts of the names of checks, with --busy the beginnings of names of layouts [default: all]
         checks: Vec<String>,
+        /// Run ordinary programs in healthy guests instead, beside which doctor must not warn
+        #[arg(long)]
+        busy: bool,
+        /// Install Debian's packages that are missing for --busy
+        #[arg(long, requires = "busy")]
+        install: bool,
     },
     /// Run the fuzz targets, one after the other
     Fuzz {
@@ -351,7 +358,10 @@ fn main() -> ExitCode {
             Task::BalanceSoak { minutes, with, install } => {
                 root().and_then(|root| balance_soak::run(&root, minutes, &with, install))
             }
-            Task::DoctorSoak { checks } => root().and_then(|root| doctor_soak::run(&root, &checks)),
+            Task::DoctorSoak { checks, busy: true, install } => {
+                root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))
+            }
+            Task::DoctorSoak { checks, .. } => root().and_then(|root| doctor_soak::run(&root, &checks)),
             Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
             Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
                 let destination = libnuma::Destination { out, prefix, libdir, multiarch };
