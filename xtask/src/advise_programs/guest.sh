@@ -14,6 +14,7 @@ load() { :; }
 ready() { sleep 1; }
 subject() { echo "$PID"; }
 largest() { ps -C "$1" -o pid= --sort=-rss | head -n 1 | tr -d ' '; }
+busiest() { ps -C "$1" -o pid= --sort=-times | head -n 1 | tr -d ' '; }
 # Waits for a command to succeed.
 until_works() {
     tries=0

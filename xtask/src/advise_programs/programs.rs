@@ -71,8 +71,13 @@ start() {
     PID=$!
 }
 ready() { until_works curl -s -o /dev/null http://127.0.0.1:8080/nginx.pid; }
-load() { while :; do curl -s -o /dev/null http://127.0.0.1:8080/page; done; }
-subject() { largest nginx; }
+load() {
+    # Slow clients hold buffers: without them a worker has no memory of its own.
+    for client in 1 2; do curl -s --limit-rate 50k -o /dev/null http://127.0.0.1:8080/page & done
+    while :; do curl -s -o /dev/null http://127.0.0.1:8080/page; done
+}
+# The master is as large as its worker, and idle.
+subject() { busiest nginx; }
 ",
         bad: AWAY,
         is_ordinary: true,
