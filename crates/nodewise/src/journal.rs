@@ -1,5 +1,6 @@
 //! The journal of settings in its file: where it is, what it holds of this boot, and taking changes back.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,7 +36,7 @@ impl Kept {
     /// # Errors
     /// A file that cannot be read, or is not a journal; no state folder; a kernel that does not name its boot.
     pub fn open(named: Option<&Path>, tree: &Tree) -> Result<Self, Failure> {
-        let path = named.map_or_else(|| state_file(NAME), |path| Ok(path.to_owned()))?;
+        let path = file_of(named, NAME)?;
         let boot = this_boot(tree)?;
         let wrong = |why: String| unusable(&path, &why);
         let journal = match read_bounded(&path, MOST_BYTES) {
@@ -113,7 +114,8 @@ impl Kept {
     }
 }
 
-fn is_missing(cause: &ReadCause) -> bool {
+/// Whether a file is missing.
+pub fn is_missing(cause: &ReadCause) -> bool {
     matches!(cause, ReadCause::System(errno) if *errno == rustix::io::Errno::NOENT.raw_os_error())
 }
 
@@ -129,7 +131,22 @@ pub fn unusable(path: &Path, why: &str) -> Failure {
     Failure::cannot(format_args!("the journal {path} cannot be used: {why}; --journal names another file"))
 }
 
-/// Creates the folder of a journal.
+/// The file that an option names, or one of this name in the state folder.
+///
+/// # Errors
+/// A folder that the option names and that does not exist: a mistyped path is not created. No state folder.
+pub fn file_of(named: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
+    let Some(path) = named else { return state_file(name) };
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) if folder.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) => {
+            let folder = quote(&folder.display().to_string()).to_string();
+            Err(unusable(path, &format!("the folder {folder} does not exist")))
+        }
+        _ => Ok(path.to_owned()),
+    }
+}
+
+/// Creates the folder of a journal: that of a state folder, because `file_of` lets no other one be missing.
 pub fn create_folder(path: &Path) -> Result<(), Failure> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -195,7 +212,7 @@ mod tests {
     #[test]
     fn a_change_is_kept_until_it_is_taken_back() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/journal");
+        let path = folder.path().join("journal");
         let mut kept = Kept::open(Some(&path), &boot("a")).unwrap();
         kept.begin(vec![Changed { setting: WEIGHT, before: 1, after: 5 }]).unwrap();
         kept.settle(kept.newest(), |_| Some(4)).unwrap();
@@ -205,6 +222,16 @@ mod tests {
         assert_eq!((change.settings[0].before, change.settings[0].after), (1, 4));
         again.settle(at, |_| Some(1)).unwrap();
         assert!(Kept::open(Some(&path), &boot("a")).unwrap().last(|_| true).is_none());
+    }
+
+    #[test]
+    fn the_folder_of_a_mistyped_path_is_named_and_not_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mistyped/journal");
+        let refused = Kept::open(Some(&path), &boot("a")).unwrap_err().message;
+        assert!(refused.contains("mistyped\" does not exist") && refused.contains("--journal"), "{refused}");
+        assert!(!folder.path().join("mistyped").exists());
+        assert_eq!(file_of(Some(Path::new("here")), NAME).unwrap(), Path::new("here"));
     }
 
     #[test]

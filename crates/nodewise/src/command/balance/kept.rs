@@ -16,7 +16,7 @@ use nodewise_source::tree::{Tree, read_bounded};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::failure::Failure;
-use crate::journal::{create_folder, state_file, this_boot, unusable};
+use crate::journal::{create_folder, file_of, is_missing, state_file, this_boot, unusable};
 use crate::output;
 
 /// The name of the journal in the state folder.
@@ -52,7 +52,7 @@ pub(in crate::command) struct Kept {
 impl Kept {
     /// Opens it; a missing file is an empty journal.
     pub(in crate::command) fn open(named: Option<&Path>, tree: &Tree, prints: bool) -> Result<Self, Failure> {
-        let path = named.map_or_else(|| state_file(NAME), |path| Ok(path.to_owned()))?;
+        let path = file_of(named, NAME)?;
         let boot = this_boot(tree)?;
         let wrong = |why: String| unusable(&path, &why);
         create_folder(&path)?;
@@ -83,6 +83,18 @@ impl Kept {
             kept.shrink_if_large(tree)?;
         }
         Ok(kept)
+    }
+
+    /// The actions of a journal that were not taken back, the oldest first, and its file. Nothing is created or changed; a
+    /// missing file is an empty journal.
+    pub(super) fn peek(named: Option<&Path>) -> Result<(PathBuf, Vec<OpenAction>), Failure> {
+        let path = file_of(named, NAME)?;
+        let bytes = match read_bounded(&path, MOST_BYTES) {
+            Err(cause) if is_missing(&cause) => Vec::new(),
+            read => read.map_err(|cause| unusable(&path, &cause.to_string()))?,
+        };
+        let (lines, _) = balance_journal::parse_known(&String::from_utf8_lossy(&bytes));
+        Ok((path, open_actions(&lines)))
     }
 
     /// Its file.

@@ -89,40 +89,17 @@ impl Back {
 /// Runs `balance undo`.
 pub(super) fn run(args: &Undo) -> Outcome {
     let tree = Tree::live();
-    if args.all {
-        // The processes of a whole journal may be anyone's.
-        need_rights(&tree, "balance undo")?;
-    }
+    // Rights are judged before the lock, which others than root could not even take; and again behind it.
+    let (path, open) = Kept::peek(args.output.journal.as_deref())?;
+    rights(&tree, &wanted(args, open, &path.display().to_string())?)?;
     let _lock = Lock::take()?;
     let machine = input::load("live", Detail::Full)?.machine;
     let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
     for bad in kept.bad() {
         output::say(&format!("the journal: {bad}; this line is left out"));
     }
-    let mut open = kept.open_actions();
-    open.reverse();
-    match args.id {
-        Some(id) => {
-            open.retain(|action| action.id == id);
-            if open.is_empty() {
-                return Err(Failure::cannot(format_args!(
-                    "the journal {} has no action {id} that is not taken back",
-                    kept.path()
-                )));
-            }
-        }
-        None if !args.all => open.truncate(1),
-        None => {}
-    }
-    if open.is_empty() {
-        return Err(Failure::cannot(format_args!(
-            "nothing to take back: the journal {} has no open action",
-            kept.path()
-        )));
-    }
-    if !open.iter().all(|action| is_own(&tree, Pid::new(action.began.process.pid))) {
-        need_rights(&tree, "balance undo")?;
-    }
+    let open = wanted(args, kept.open_actions(), &kept.path())?;
+    rights(&tree, &open)?;
     let mut is_whole = true;
     for action in &open {
         let back = take_back(&tree, &machine, &mut kept, action, Parts::All, args.rate)?;
@@ -132,6 +109,37 @@ pub(super) fn run(args: &Undo) -> Outcome {
         }
     }
     Ok(if is_whole { 0 } else { NOT_ALL })
+}
+
+/// The actions that are to be taken back, the last one first.
+fn wanted(args: &Undo, mut open: Vec<OpenAction>, journal: &str) -> Result<Vec<OpenAction>, Failure> {
+    open.reverse();
+    match args.id {
+        Some(id) => {
+            open.retain(|action| action.id == id);
+            if open.is_empty() {
+                return Err(Failure::cannot(format_args!(
+                    "the journal {journal} has no action {id} that is not taken back"
+                )));
+            }
+        }
+        None if !args.all => open.truncate(1),
+        None => {}
+    }
+    if open.is_empty() {
+        return Err(Failure::cannot(format_args!(
+            "nothing to take back: the journal {journal} has no open action"
+        )));
+    }
+    Ok(open)
+}
+
+/// Refuses without rights where a process is another user's.
+fn rights(tree: &Tree, actions: &[OpenAction]) -> Result<(), Failure> {
+    if actions.iter().all(|action| is_own(tree, Pid::new(action.began.process.pid))) {
+        return Ok(());
+    }
+    need_rights(tree, "balance undo")
 }
 
 /// Whether a process is this user's own; one that has ended needs no right.
