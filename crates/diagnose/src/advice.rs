@@ -19,7 +19,7 @@ use nodewise_machine::{Bytes, PolicyMode};
 use crate::finding::{Mend, Owner};
 use crate::knowledge::{Application, ProgramKind};
 
-pub use apply::Undoable;
+pub use apply::{MovablePages, Undoable};
 pub use decision::{Condition, Edge, Holds, Quantity, Row, UndecidedRow};
 pub use evidence::AdviceEvidence;
 pub use flip::Flip;
@@ -83,8 +83,8 @@ impl Advice {
     }
 
     /// The part of it that a running process can be given, and given back.
-    pub fn undoable(&self, profile: &Profile, owner: &Owner) -> Undoable {
-        apply::undoable(profile, &self.placements, owner)
+    pub fn undoable(&self, profile: &Profile, owner: &Owner, movable: MovablePages) -> Undoable {
+        apply::undoable(profile, &self.placements, owner, movable)
     }
 }
 

@@ -282,6 +282,15 @@ impl Mend {
         }
     }
 
+    /// The same of a migration for pages that other processes map, too.
+    #[must_use]
+    pub fn with_shared_pages(mut self) -> Self {
+        for command in self.commands.iter_mut().chain(&mut self.undo) {
+            command.push_str(" --shared");
+        }
+        self
+    }
+
     /// A value in a file of the kernel, by sysctl: at once, until the next boot.
     pub fn sysctl(what: impl Into<String>, key: &str, value: u64, old: u64) -> Self {
         Self {

@@ -19,8 +19,22 @@ pub struct Undoable {
     pub left: Vec<String>,
 }
 
+/// Pages that can be moved here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MovablePages {
+    /// Those that no other process maps.
+    Own,
+    /// Those of shared segments, too, which needs `CAP_SYS_NICE`.
+    WithShared,
+}
+
 /// Takes a placement apart.
-pub(super) fn undoable(profile: &Profile, placements: &[Placement], owner: &Owner) -> Undoable {
+pub(super) fn undoable(
+    profile: &Profile,
+    placements: &[Placement],
+    owner: &Owner,
+    movable: MovablePages,
+) -> Undoable {
     let mut undoable = Undoable::default();
     let placement = match placements {
         [] => return undoable,
@@ -40,7 +54,7 @@ pub(super) fn undoable(profile: &Profile, placements: &[Placement], owner: &Owne
         undoable.left.push(format!("{who} places it, and takes back what others set"));
         return undoable;
     }
-    pages(profile, placement, &mut undoable);
+    pages(profile, placement, movable, &mut undoable);
     cpus(profile, placement, &mut undoable);
     if let Some(policy) = placement.policy.as_ref().filter(|policy| !is_held(profile, policy)) {
         undoable.left.push(format!(
@@ -55,9 +69,13 @@ fn is_held(profile: &Profile, policy: &MemPolicy) -> bool {
     profile.policy.value().is_some_and(|held| held.as_ref() == Some(policy))
 }
 
-fn pages(profile: &Profile, placement: &Placement, undoable: &mut Undoable) {
+fn pages(profile: &Profile, placement: &Placement, movable: MovablePages, undoable: &mut Undoable) {
     let Some(policy) = &placement.policy else { return };
-    let Some(memory) = profile.memory.value() else {
+    let memory = match movable {
+        MovablePages::Own => profile.own_memory(),
+        MovablePages::WithShared => profile.memory.value().cloned(),
+    };
+    let Some(memory) = memory else {
         undoable.left.push("its pages: where they are is not known".to_owned());
         return;
     };
@@ -70,10 +88,16 @@ fn pages(profile: &Profile, placement: &Placement, undoable: &mut Undoable) {
         undoable.left.push(format!("its pages: node {outside} is outside of its cpuset"));
         return;
     }
-    let all = total(memory).get().max(1);
+    let common = total(&profile.common);
+    if movable == MovablePages::Own && common.get() > 0 {
+        undoable.left.push(format!(
+            "{common} that it shares with other processes: moving them needs CAP_SYS_NICE and CAP_SYS_PTRACE"
+        ));
+    }
+    let all = total(&memory).get().max(1);
     match policy.mode {
         PolicyMode::Bind | PolicyMode::Preferred => {
-            let Some((from, size)) = pages_away(profile, nodes) else { return };
+            let Some((from, size)) = pages_away(&memory, nodes) else { return };
             undoable.elsewhere = size.get() as f64 / all as f64;
             let moves = from.iter().zip(nodes.iter().cycle());
             let moves = moves.map(|(from, to)| PageMove { from, to, size: memory[&from] });
@@ -83,7 +107,7 @@ fn pages(profile: &Profile, placement: &Placement, undoable: &mut Undoable) {
             let part = all / nodes.len() as u64;
             let stays =
                 |(node, size): (&_, &Bytes)| if nodes.contains(*node) { size.get().min(part) } else { 0 };
-            let size = Bytes::new(total(memory).get() - memory.iter().map(stays).sum::<u64>());
+            let size = Bytes::new(total(&memory).get() - memory.iter().map(stays).sum::<u64>());
             let from: NodeSet =
                 memory.iter().filter(|(_, size)| size.get() > 0).map(|(node, _)| *node).collect();
             undoable.elsewhere = size.get() as f64 / all as f64;

@@ -30,7 +30,7 @@ impl Profile {
             };
             Value::Text(memory.iter().filter_map(part).collect::<Vec<_>>().join(", "))
         };
-        vec![
+        let mut evidence = vec![
             entry("size", &self.size, size),
             entry("peak", &self.peak, size),
             entry("declared size", &self.declared, size),
@@ -64,7 +64,17 @@ impl Profile {
             entry("findings of doctor", &self.complaints, |rules| {
                 if rules.is_empty() { Value::text("none") } else { Value::Text(rules.join(", ")) }
             }),
-        ]
+        ];
+        // Left out of a program that shares nothing.
+        let common = total(&self.common);
+        if common.get() > 0 {
+            let common = Known::certain(common);
+            evidence.push(entry("memory shared with other processes", &common, size));
+            let away =
+                Known::or_unknown(self.common_away, Quality::Sampled, "none, or one of them is not known");
+            evidence.push(entry("of it away from all of them", &away, size));
+        }
+        evidence
     }
 }
 

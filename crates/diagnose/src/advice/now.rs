@@ -1,7 +1,9 @@
 //! Commands that bring a running process to its placement at once, with the way back.
 
+use std::collections::BTreeMap;
+
 use nodewise_machine::placement::Placement;
-use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
+use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use super::profile::{Profile, total};
 use crate::finding::{Mend, Owner, Scope};
@@ -23,8 +25,7 @@ pub(super) const fn is_open(owner: &Owner) -> bool {
 }
 
 /// The nodes that its pages have to leave, and how much that is; `None` where it is not worth the trouble.
-pub(super) fn pages_away(profile: &Profile, nodes: &NodeSet) -> Option<(NodeSet, Bytes)> {
-    let memory = profile.memory.value()?;
+pub(super) fn pages_away(memory: &BTreeMap<NodeId, Bytes>, nodes: &NodeSet) -> Option<(NodeSet, Bytes)> {
     let away = memory.iter().filter(|(node, size)| size.get() > 0 && !nodes.contains(**node));
     let (from, size) = away.fold((NodeSet::new(), 0_u64), |(mut from, sum), (node, size)| {
         from.insert(*node);
@@ -36,18 +37,21 @@ pub(super) fn pages_away(profile: &Profile, nodes: &NodeSet) -> Option<(NodeSet,
 /// Moves pages to nodes that the process may use.
 fn pages(profile: &Profile, placement: &Placement, pid: u32) -> Option<Mend> {
     let MemPolicy { mode, nodes, .. } = placement.policy.as_ref()?;
-    let all = total(profile.memory.value()?);
+    let memory = profile.memory.value()?;
+    let common = total(&profile.common);
+    let shared = common.get() as f64 > WORTH_MOVING * total(memory).get() as f64;
+    let with_shared = |mend: Mend| if shared { mend.with_shared_pages() } else { mend };
     let is_allowed = !nodes.is_empty() && nodes.is_subset(&profile.scope.memory_nodes);
     match mode {
         PolicyMode::Bind | PolicyMode::Preferred if is_allowed => {
-            let (from, size) = pages_away(profile, nodes)?;
+            let (from, size) = pages_away(memory, nodes)?;
             let what = "move its pages there; the policy for new pages stays as it is";
-            Some(Mend::migrate(what, pid, Some(&from), &nodes.to_string(), size))
+            Some(with_shared(Mend::migrate(what, pid, Some(&from), &nodes.to_string(), size)))
         }
         PolicyMode::Interleave if is_allowed => {
             let what = "spread its pages; the policy for new pages stays as it is";
             let to = format!("interleave:{nodes}");
-            Some(Mend::migrate(what, pid, None, &to, all))
+            Some(with_shared(Mend::migrate(what, pid, None, &to, total(memory))))
         }
         _ => None,
     }

@@ -1,5 +1,8 @@
 //! The profile of a process in a situation, and of a program that does not run.
 
+mod family;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::placement::Scope;
@@ -7,12 +10,14 @@ use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_source::sample::ProcessSample;
 
 use super::known::{Known, Quality};
-use super::profile::{NodeRoom, Profile, Sharing};
+use super::profile::{NodeRoom, Profile, Sharing, total};
 use crate::diagnosis::Diagnosis;
 use crate::finding::{Confidence, Owner, RuleFinding, Subject};
 use crate::knowledge::{Application, ProgramFacts, ProgramKind, declared};
+use crate::situation::process::add_pages;
 use crate::situation::{Class, ProcessState, Situation};
 use crate::thresholds::AT_WORK;
+use family::Family;
 
 /// Rules about the placement of one process.
 const RULES: [&str; 6] = [
@@ -29,8 +34,6 @@ const LEAST: &str = "memory-stranded";
 const RUNS: f64 = 0.1;
 /// The same on a machine of many nodes: this part of an even load.
 const RUNS_OF_EVEN: f64 = 0.5;
-/// A segment that several processes map, from which on the memory of one of them is not that of the program.
-const COMMON: Bytes = Bytes::from_mib(64);
 /// Faults of one kind must outnumber the other by this much.
 const OUTNUMBERS: u64 = 2;
 /// Faults of automatic balancing that say something about sharing.
@@ -65,11 +68,14 @@ pub fn from_process(
     horizon: Duration,
 ) -> Profile {
     let state = situation.processes.iter().find(|state| state.process.identity == process.identity);
+    let family = Family::new(situation, process, state);
     let mut profile = unstarted(situation, reading, application, horizon);
-    limit_nodes(&mut profile, situation, process, state);
+    profile.common = state.map(ProcessState::common_memory).unwrap_or_default();
+    limit_nodes(&mut profile, situation, process, state, &family);
     profile.age = Known::or_unknown(situation.age(process), Quality::Certain, "the clock went back");
     memory(&mut profile, situation, process, state, reading);
     work(&mut profile, situation, process, state);
+    profile.common_away = state.and_then(|state| family.common_away(situation, state));
     if application.is_none() {
         // Only known programs are known to do so.
         profile.snapshot = Known::new(false, Quality::Likely);
@@ -80,22 +86,12 @@ pub fn from_process(
     profile.device = device(reading);
     profile.placed = placed(&profile, situation, process, state, application);
     profile.complaints = complaints(situation, process);
-    profile.need = need(&profile);
-    if profile.declared.value().is_none() && shares_memory(situation, process, state) {
-        profile.need =
-            Known::unknown("it shares its memory with other processes, and theirs was not counted");
-    }
+    profile.need = match family.size() {
+        _ if profile.declared.value().is_some() || !family.shares_memory() => need(&profile, None),
+        Some(size) => need(&profile, Some(size)),
+        None => Known::unknown("it shares its memory with other processes, and theirs was not counted"),
+    };
     profile
-}
-
-/// Whether the memory of this process is a part of its program's only: it has workers of its own name, or maps a
-/// segment that others map, too.
-fn shares_memory(
-    situation: &Situation<'_>,
-    process: &ProcessSample,
-    state: Option<&ProcessState<'_>>,
-) -> bool {
-    workers(situation, process).next().is_some() || common(state) >= COMMON
 }
 
 /// Children of its own name.
@@ -107,13 +103,6 @@ fn workers<'a>(
     processes.filter(|other: &&ProcessSample| {
         other.parent == Some(process.identity.pid) && other.name == process.name
     })
-}
-
-/// Its memory in mappings that several processes share.
-fn common(state: Option<&ProcessState<'_>>) -> Bytes {
-    let mappings = state.into_iter().flat_map(|state| state.mappings).flat_map(|process| &process.mappings);
-    let common = mappings.filter(|mapping| mapping.permissions.shared && mapping.most_mapped > Some(1));
-    common.filter_map(|mapping| mapping.resident()).sum()
 }
 
 /// The profile of a program that does not run: of what it does, nothing is known.
@@ -145,6 +134,8 @@ pub fn unstarted(
         fast,
         has_weights: situation.class == Class::Tiered && !machine.settings.interleave_weights.is_empty(),
         memory: Known::unknown(REASON),
+        common: BTreeMap::new(),
+        common_away: None,
         size: Known::unknown(REASON),
         peak: Known::unknown(REASON),
         declared: Known::or_unknown(
@@ -179,7 +170,7 @@ pub fn unstarted(
         age: Known::unknown(REASON),
         scope,
     };
-    profile.need = need(&profile);
+    profile.need = need(&profile, None);
     profile
 }
 
@@ -189,6 +180,7 @@ fn limit_nodes(
     situation: &Situation<'_>,
     process: &ProcessSample,
     state: Option<&ProcessState<'_>>,
+    family: &Family<'_>,
 ) {
     if let Some(allowed) = process.allowed.as_ref().and_then(|allowed| allowed.nodes.as_ref()) {
         profile.scope.memory_nodes = profile.scope.memory_nodes.intersection(allowed);
@@ -206,15 +198,12 @@ fn limit_nodes(
             node.cpus = profile.scope.cpus_of(*id).len();
         }
     }
-    let busy = |node: NodeId| {
-        let change = state?.change.as_ref()?;
-        change.window.share(Some(change.cpu.as_ref()?.bounds(node).0))
-    };
     for (id, node) in &mut profile.nodes {
         let own = state.and_then(|state| state.memory.get(id)).copied().unwrap_or_default();
+        let common = profile.common.get(id).copied().unwrap_or_default();
         // Sums of pages can be ahead of the node's own counters.
-        node.room = (node.room + own).min(node.size);
-        node.free_cpus = node.free_cpus.map(|free| (free + busy(*id).unwrap_or(0.0)).min(node.cpus as f64));
+        node.room = (node.room + own + common).min(node.size);
+        node.free_cpus = node.free_cpus.map(|free| (free + family.busy_on(*id)).min(node.cpus as f64));
     }
     // Nodes without an answer from the kernel have no room that is known.
     profile.nodes.retain(|node, _| situation.nodes.contains_key(node));
@@ -232,14 +221,19 @@ fn memory(
         Confidence::Certain => Quality::Certain,
         Confidence::Likely | Confidence::Possible => Quality::Sampled,
     };
-    let with_memory = state.filter(|state| state.size().get() > 0);
-    profile.memory = match with_memory {
-        Some(state) => Known::new(state.memory.clone(), by_confidence(state)),
-        None => Known::unknown(DENIED),
-    };
-    profile.size = match with_memory {
-        Some(state) => Known::new(state.size(), by_confidence(state)),
+    let all = state.map(|state| {
+        let mut all = state.memory.clone();
+        add_pages(&mut all, &profile.common);
+        (all, by_confidence(state))
+    });
+    let all = all.filter(|(all, _)| total(all).get() > 0);
+    profile.size = match &all {
+        Some((all, quality)) => Known::new(total(all), *quality),
         None => Known::or_unknown(process.resident, Quality::Certain, "its size may not be read"),
+    };
+    profile.memory = match all {
+        Some((all, quality)) => Known::new(all, quality),
+        None => Known::unknown(DENIED),
     };
     // The peak counts pages of files, too: it says nothing less than the size.
     let peak = reading.peak.or(process.resident);
@@ -309,7 +303,8 @@ fn work(
     });
     profile.remote = Known::or_unknown(remote, Quality::Sampled, IDLE);
     let stranded = state.filter(|state| state.is_at_work()).map(|state| {
-        state.stranded(&situation.places.with_cpus()).map_or(Bytes::default(), |(size, _)| size)
+        let own = state.stranded(&situation.places.with_cpus()).map_or(Bytes::default(), |(size, _)| size);
+        own + state.elsewhere(&profile.common, &situation.places.with_cpus())
     });
     profile.stranded = Known::or_unknown(stranded, Quality::Sampled, IDLE);
     let allowed = process.allowed.as_ref();
@@ -324,12 +319,12 @@ fn work(
     };
 }
 
-/// The memory that it will need within the horizon.
-fn need(profile: &Profile) -> Known<Bytes> {
+/// The memory that it will need within the horizon, with that of other processes of its program.
+fn need(profile: &Profile, of_family: Option<Bytes>) -> Known<Bytes> {
     let limit = profile.limit.value().copied();
     let copies = if profile.snapshot.value() == Some(&true) { WITH_COPY } else { 1 };
     let with_copy = |size: Bytes| Bytes::new(size.get().saturating_mul(copies));
-    let least = profile.peak.value().or(profile.size.value()).copied();
+    let least = profile.peak.value().or(profile.size.value()).copied().max(of_family);
     // A control group ends it before it is larger; what it has already counts.
     let limited = |size: Bytes| match (limit, least) {
         (Some(limit), Some(least)) => size.min(limit.max(least)),
@@ -395,7 +390,7 @@ fn sharing(
             Known::unknown("automatic balancing saw as many shared faults of it as private ones")
         };
     }
-    if state.is_some_and(|state| common(Some(state)) > state.size()) {
+    if state.is_some_and(|state| total(&state.common_memory()) > state.size()) {
         return Known::new(Sharing::Shared, Quality::Likely);
     }
     sharing_by_name(application)

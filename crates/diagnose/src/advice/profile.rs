@@ -54,8 +54,13 @@ pub struct Profile {
     pub fast: NodeSet,
     /// Whether memory has weights for interleaving.
     pub has_weights: bool,
-    /// Its own memory by node.
+    /// Its memory by node: its own, and segments that it shares with other processes.
     pub memory: Known<BTreeMap<NodeId, Bytes>>,
+    /// The segments alone: pages that other processes map, too.
+    pub common: BTreeMap<NodeId, Bytes>,
+    /// The part of these segments on nodes where none of the processes that map them runs, where that is worth a finding;
+    /// `None` where it is not, or not all of these processes are known.
+    pub common_away: Option<Bytes>,
     pub size: Known<Bytes>,
     /// The most that it had resident.
     pub peak: Known<Bytes>,
@@ -108,6 +113,15 @@ impl Profile {
         let per_second =
             |change: Bytes, time: Duration| change.get() as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE);
         per_second(size.share(GROWS), horizon).max(per_second(LEAST_CHANGE, window))
+    }
+
+    /// Memory that no other process maps, by node: pages that move with this one alone.
+    pub fn own_memory(&self) -> Option<BTreeMap<NodeId, Bytes>> {
+        let own = |(node, size): (&NodeId, &Bytes)| {
+            let common = self.common.get(node).copied().unwrap_or_default();
+            (*node, Bytes::new(size.get().saturating_sub(common.get())))
+        };
+        Some(self.memory.value()?.iter().map(own).collect())
     }
 
     /// Whether the process may still be starting; `None` where its age is not known.

@@ -56,9 +56,15 @@ pub static ROWS: &[Row] = &[
             // Without a finding an owner is not overruled, also where nothing could be examined.
             let fine = Some(profile.complaints.value().is_none_or(Vec::is_empty));
             let placed = profile.placed.value().map(Option::is_some);
+            let is_near = Some(profile.common_away.is_none());
             vec![
                 Condition::fact(words, placed, "placement in force"),
                 Condition::fact("no rule of doctor complains about it", fine, "findings of doctor"),
+                Condition::fact(
+                    "no memory that it shares is away from all of its users",
+                    is_near,
+                    "shared memory",
+                ),
             ]
         },
         place: |_| Vec::new(),

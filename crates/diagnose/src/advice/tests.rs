@@ -33,6 +33,8 @@ fn quiet(machine: &Machine) -> Profile {
         fast: machine.node_ids(),
         has_weights: false,
         memory: Known::certain(BTreeMap::from([(NodeId::new(0), size)])),
+        common: BTreeMap::new(),
+        common_away: None,
         size: Known::certain(size),
         peak: Known::certain(size),
         declared: Known::unknown("no word"),

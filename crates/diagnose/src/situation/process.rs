@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, ProcessMappings};
+use nodewise_machine::mapping::{FileId, MappedPages, Mapping, MappingKind, ProcessMappings};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 use nodewise_source::program::running::RunningProgram;
@@ -129,12 +129,15 @@ pub(crate) fn add_pages(sums: &mut BTreeMap<NodeId, Bytes>, pages: &BTreeMap<Nod
     }
 }
 
+/// Whether several processes map the segment.
+fn is_common(mapping: &Mapping) -> bool {
+    mapping.permissions.shared && mapping.most_mapped > Some(1)
+}
+
 /// Memory of mappings that are placed by a policy; `None` where the pages of one were not counted.
 fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
     let mut memory: BTreeMap<NodeId, Bytes> = BTreeMap::new();
     // A segment of several processes is not the own memory of each.
-    let is_common =
-        |mapping: &Mapping| mapping.permissions.shared && mapping.most_mapped.is_some_and(|most| most > 1);
     let own = process.mappings.iter().filter(|mapping| mapping.kind.follows_policy() && !is_common(mapping));
     for mapping in own {
         match &mapping.pages {
@@ -152,6 +155,29 @@ impl ProcessState<'_> {
     /// Its own memory.
     pub fn size(&self) -> Bytes {
         self.memory.values().copied().sum()
+    }
+
+    /// Mappings of segments that several processes map.
+    pub fn common_mappings(&self) -> impl Iterator<Item = &Mapping> {
+        let mappings = self.mappings.into_iter().flat_map(|read| &read.mappings);
+        mappings.filter(|mapping| mapping.kind.follows_policy() && is_common(mapping))
+    }
+
+    /// The counted memory of these segments by node. One that is mapped twice is counted once.
+    pub fn common_memory(&self) -> BTreeMap<NodeId, Bytes> {
+        let mut largest: BTreeMap<(Option<FileId>, u64), &BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+        let sum = |pages: &BTreeMap<NodeId, Bytes>| pages.values().copied().sum::<Bytes>();
+        for mapping in self.common_mappings() {
+            let MappedPages::Counted(pages) = &mapping.pages else { continue };
+            let key = (mapping.file, if mapping.file.is_some() { 0 } else { mapping.start });
+            let known = largest.entry(key).or_insert(pages);
+            if sum(known) < sum(pages) {
+                *known = pages;
+            }
+        }
+        let mut memory = BTreeMap::new();
+        largest.into_values().for_each(|pages| add_pages(&mut memory, pages));
+        memory
     }
 
     /// The growth of its own memory in the window; `None` where that is not known at both ends, or it shrank.
@@ -239,6 +265,11 @@ impl ProcessState<'_> {
             nodes.insert(*node);
             (sum + *size, nodes)
         })
+    }
+
+    /// The part of some memory that is on nodes with CPUs where it does not run.
+    pub fn elsewhere(&self, memory: &BTreeMap<NodeId, Bytes>, with_cpus: &NodeSet) -> Bytes {
+        self.away(memory, with_cpus).0
     }
 
     /// Memory where it does not run, at the beginning of the window and at its end: the smaller of both, and the

@@ -20,6 +20,7 @@ use nodewise_source::balance_journal::Entry;
 use nodewise_source::process::{Pid, status};
 use nodewise_source::sample::{Identity, Moment};
 use nodewise_source::tree::Tree;
+use nodewise_syscall::PageScope;
 use nodewise_view::text;
 use nodewise_view::text::balance::PlanSetting;
 
@@ -258,6 +259,7 @@ impl<'a> Session<'a> {
             machine: self.watcher.machine(),
             limits: self.controller.limits(),
             reason: guard::Reason::Found,
+            scope: PageScope::Own,
             everyone: self.watcher.everyone(),
             interrupt: Arc::clone(interrupt),
             until: self.until,

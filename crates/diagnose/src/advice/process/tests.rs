@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use nodewise_machine::mapping::MappingKind;
+use nodewise_machine::mapping::{FileId, MappingKind};
 use nodewise_machine::{MemPolicy, PolicyMode};
 
 use super::*;
@@ -270,4 +270,66 @@ fn of_a_program_that_does_not_run_only_the_machine_is_known() {
     assert_eq!(advice.row.number, "14");
     assert!(advice.undecided.len() >= 8, "{:?}", advice.undecided);
     assert!(!advice.ask.is_empty());
+}
+
+/// Two processes on node 0 and a segment of both on node 2, which the second one may use or not.
+fn pair(most_mapped: u64, works: bool) -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    let segment = FileId { device: (0, 1), inode: 7 };
+    for pid in [100, 200] {
+        let time = if pid == 100 || works { 9 } else { 0 };
+        let cpu = [(pid / 100 - 1, seconds(time))];
+        fixture.process(&Work { pid, memory: &[(0, Bytes::from_mib(4))], cpu: &cpu, ..Work::default() });
+        let policy = MemPolicy::new(PolicyMode::Bind, nodes("2"));
+        fixture.mappings(
+            pid,
+            &[
+                (MappingKind::Heap, policy.clone(), &[(0, Bytes::from_mib(4))]),
+                (MappingKind::Shared, policy, &[(2, gib(2))]),
+            ],
+        );
+        let read = fixture.now.mappings.last_mut().unwrap();
+        let mapping = &mut Arc::make_mut(&mut read.mappings).mappings[1];
+        mapping.permissions.shared = true;
+        mapping.file = Some(segment);
+        mapping.most_mapped = Some(most_mapped);
+    }
+    resident(&mut fixture, gib(2), gib(2));
+    fixture
+}
+
+#[test]
+fn a_segment_away_from_both_of_its_users_is_theirs_and_not_fine() {
+    let found = profile(&pair(2, true), &open());
+    assert_eq!(found.size.value(), Some(&(gib(2) + Bytes::from_mib(4))));
+    assert_eq!(found.need.value(), Some(&(gib(2) + Bytes::from_mib(8))), "the segment once, both heaps");
+    assert!(found.remote.value().is_some_and(|remote| *remote > 0.99), "{:?}", found.remote);
+    assert_eq!(found.common_away, Some(gib(2)));
+    assert_eq!(found.sharing.value(), Some(&Sharing::Shared));
+    let evidence = found.evidence();
+    let away = evidence.iter().find(|entry| entry.name == "of it away from all of them").unwrap();
+    assert_eq!(away.value, Ok((crate::finding::Value::Size(gib(2)), Quality::Sampled)));
+    let advice = Advice::new(&found, None);
+    assert_eq!(advice.row.number, "6", "{:?}", advice.undecided);
+}
+
+#[test]
+fn a_segment_is_not_judged_where_a_process_that_maps_it_is_not_known() {
+    let found = profile(&pair(3, true), &open());
+    assert_eq!((found.common_away, found.need.value()), (None, None), "a third process may run on node 2");
+    assert!(found.remote.value().is_some_and(|remote| *remote > 0.99), "its own view of it is known");
+}
+
+#[test]
+fn a_segment_where_one_of_its_users_works_is_fine() {
+    let mut fixture = pair(2, true);
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        let other = sample.processes.iter_mut().find(|process| process.identity.pid.number() == 200).unwrap();
+        for task in Arc::make_mut(other).tasks.iter_mut().flatten() {
+            task.processor = Some(nodewise_machine::CpuId::new(4));
+        }
+    }
+    assert_eq!(profile(&fixture, &open()).common_away, None);
+    // One that does not work there says nothing.
+    assert_eq!(profile(&pair(2, false), &open()).common_away, Some(gib(2)));
 }

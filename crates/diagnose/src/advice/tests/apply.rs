@@ -21,7 +21,7 @@ fn away(text: &str) -> (Profile, Vec<NodeId>) {
 }
 
 fn undoable(profile: &Profile, owner: &Owner) -> Undoable {
-    Advice::new(profile, None).undoable(profile, owner)
+    Advice::new(profile, None).undoable(profile, owner, MovablePages::Own)
 }
 
 #[test]
@@ -108,6 +108,27 @@ fn unknown_places_are_named_and_nothing_is_guessed() {
     let (mut profile, ids) = away(MACHINES[1]);
     let advice = Advice::new(&profile, None);
     profile.scope.memory_nodes.remove(ids[0]);
-    let found = advice.undoable(&profile, &Owner::Itself);
+    let found = advice.undoable(&profile, &Owner::Itself, MovablePages::Own);
     assert!(found.means.pages.is_empty() && found.left[0].contains("cpuset"), "{:?}", found.left);
+}
+
+#[test]
+fn pages_that_others_map_move_only_with_the_right_to() {
+    let machine = spec::machine(MACHINES[0]).unwrap();
+    let mut profile = quiet(&machine);
+    let (small, segment) = (Bytes::from_mib(8), gib(2));
+    profile.memory = Known::certain(BTreeMap::from([(NodeId::new(2), small + segment)]));
+    profile.common = BTreeMap::from([(NodeId::new(2), segment)]);
+    profile.nodes.get_mut(&NodeId::new(2)).unwrap().room = Bytes::new(0);
+    let advice = Advice::new(&profile, None);
+    let of = |movable| advice.undoable(&profile, &Owner::Itself, movable);
+    let own = of(MovablePages::Own);
+    assert_eq!(own.means.size(), small);
+    assert!(own.left.iter().any(|left| left.starts_with("2 GiB that it shares")), "{:?}", own.left);
+    let all = of(MovablePages::WithShared);
+    assert_eq!(all.means.size(), small + segment);
+    assert!(!all.left.iter().any(|left| left.contains("shares")), "{:?}", all.left);
+    let commands = advice.at_once(&profile, 7, &Owner::Itself);
+    assert!(commands[0].commands[0].ends_with(" --shared"), "{commands:?}");
+    assert!(commands[0].undo[0].ends_with(" --shared"), "{commands:?}");
 }

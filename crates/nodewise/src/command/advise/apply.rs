@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nodewise_boot::{Root, diff, drop_in, store};
 use nodewise_diagnose::Pid;
-use nodewise_diagnose::advice::{Advice, InForce, Profile, Undoable};
+use nodewise_diagnose::advice::{Advice, InForce, MovablePages, Profile, Undoable};
 use nodewise_diagnose::balance::{Action, Limits, Means, Named, Need};
 use nodewise_diagnose::finding::Owner;
 use nodewise_experiment::shell;
@@ -14,6 +14,7 @@ use nodewise_source::balance_journal::Entry;
 use nodewise_source::process::claims;
 use nodewise_source::sample::Allowed;
 use nodewise_source::tree::Tree;
+use nodewise_syscall::PageScope;
 use nodewise_view::digest::advice::{AppliedAdvice, AppliedDropIn, AppliedEnd, Recipe};
 
 use super::Watched;
@@ -57,7 +58,10 @@ pub(super) fn apply(placed: &Placed<'_>, args: &Advise) -> Result<AppliedAdvice,
     if *placed.in_force == InForce::Yes {
         return Ok(applied);
     }
-    let Undoable { mut means, elsewhere, left } = placed.advice.undoable(placed.profile, placed.owner);
+    let all_rights = need_rights(&tree, "advise --apply");
+    let movable = if all_rights.is_ok() { MovablePages::WithShared } else { MovablePages::Own };
+    let Undoable { mut means, elsewhere, left } =
+        placed.advice.undoable(placed.profile, placed.owner, movable);
     applied.left = left;
     let identity = placed.watched.process;
     if let Some(why) = means.cpus.as_ref().and_then(|(cpus, _)| not_free(&tree, identity.pid, cpus, placed)) {
@@ -68,14 +72,14 @@ pub(super) fn apply(placed: &Placed<'_>, args: &Advise) -> Result<AppliedAdvice,
     let remote = placed.profile.remote.value().copied();
     let action = Action { process, need: Need::Advised(elsewhere), most: means.size(), means, remote };
     applied.means = action.means.clone();
-    let rights = if is_own(&tree, identity.pid) { Ok(()) } else { need_rights(&tree, "advise --apply") };
+    let rights = if is_own(&tree, identity.pid) { Ok(()) } else { all_rights };
     match rights {
         Err(missing) if args.dry_run => applied.missing_rights = Some(missing.message),
         Err(missing) if !action.means.is_empty() => return Err(missing),
         _ => {}
     }
     if !args.dry_run && !action.means.is_empty() {
-        act(&action, placed, args, &tree, &mut applied)?;
+        act(&action, placed, args, &tree, movable, &mut applied)?;
     }
     add_drop_in(placed, args, &mut applied)?;
     Ok(applied)
@@ -108,6 +112,7 @@ fn act(
     placed: &Placed<'_>,
     args: &Advise,
     tree: &Tree,
+    movable: MovablePages,
     applied: &mut AppliedAdvice,
 ) -> Result<(), Failure> {
     let _lock = Lock::take()?;
@@ -123,6 +128,10 @@ fn act(
         machine,
         limits: &limits,
         reason: Reason::Named,
+        scope: match movable {
+            MovablePages::Own => PageScope::Own,
+            MovablePages::WithShared => PageScope::All,
+        },
         everyone: &everyone,
         interrupt: measuring::interrupt()?,
         until: None,

@@ -1,18 +1,25 @@
 //! Facts of one process beside samples: its program and its mappings.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
+use nodewise_diagnose::Pid;
 use nodewise_diagnose::advice::ProgramReading;
 use nodewise_diagnose::knowledge::ProgramFacts;
+use nodewise_machine::mapping::FileId;
 use nodewise_source::mappings::Thoroughness;
+use nodewise_source::mappings::sharers::sharers;
 use nodewise_source::parse::elf;
 use nodewise_source::program::{self, ProgramFiles};
-use nodewise_source::sample::{Identity, Sample};
+use nodewise_source::sample::{Identity, MappingsSample, Sample};
 use nodewise_source::tree::Tree;
 
 use crate::command::doctor::mappings;
+
+/// Processes with the same segments whose mappings are read: of a server with more, the segment is not judged.
+const MOST_SHARERS: usize = 64;
 
 /// Reads the program of a process.
 pub(super) fn read(process: Identity) -> ProgramReading {
@@ -52,11 +59,33 @@ fn named_libraries(path: &str) -> Option<Vec<String>> {
     elf::needed(&mut read)
 }
 
-/// Adds the mappings of the process, every page counted: it is one process, and someone asked.
+/// Adds the mappings of the process, every page counted: it is one process, and someone asked. Also those of processes
+/// that map the same segments, as far as they may be read: it is their memory, too.
 pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
     // Where they cannot be read, the evidence says so.
     let Ok(Some(mappings)) = mappings::sample(process, Thoroughness::Exact) else { return };
-    now.mappings.retain(|known| known.identity != process);
+    let common = mappings.mappings.mappings.iter().filter(|mapping| {
+        mapping.permissions.shared && mapping.kind.follows_policy() && mapping.most_mapped > Some(1)
+    });
+    let files: BTreeSet<FileId> = common.filter_map(|mapping| mapping.file).collect();
+    add(now, mappings);
+    if files.is_empty() {
+        return;
+    }
+    let Ok(sharers) = sharers(&Tree::live(), &files, process.pid) else { return };
+    let pids: BTreeSet<Pid> = sharers.by_file.into_values().flatten().collect();
+    let known = now.processes.iter().map(|process| process.identity);
+    let others: Vec<Identity> =
+        known.filter(|identity| pids.contains(&identity.pid)).take(MOST_SHARERS).collect();
+    for other in others {
+        if let Ok(Some(mappings)) = mappings::sample(other, Thoroughness::Exact) {
+            add(now, mappings);
+        }
+    }
+}
+
+fn add(now: &mut Sample, mappings: MappingsSample) {
+    now.mappings.retain(|known| known.identity != mappings.identity);
     now.mappings.push(mappings);
 }
 

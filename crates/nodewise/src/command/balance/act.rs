@@ -45,6 +45,8 @@ pub(in crate::command) struct Actor<'a> {
     pub(in crate::command) machine: &'a Machine,
     pub(in crate::command) limits: &'a Limits,
     pub(in crate::command) reason: Reason,
+    /// The pages that move: those of a process alone, or those of segments that others map, too.
+    pub(in crate::command) scope: PageScope,
     /// CPUs and nodes that processes have by default; of a process that a user named, those that it has.
     pub(in crate::command) everyone: &'a Allowed,
     pub(in crate::command) interrupt: Arc<AtomicBool>,
@@ -191,7 +193,7 @@ impl Actor<'_> {
                 pid: identity.pid,
                 task,
                 started_at_ticks: identity.started_ticks,
-                scope: PageScope::Own,
+                scope: self.scope,
             },
             task,
             regions: &regions,

@@ -268,6 +268,12 @@ fn in_cpuset(tree: &Tree, action: &OpenAction, pid: Pid) -> Result<(), String> {
     Ok(())
 }
 
+/// The pages that go back: of an action that a user asked for also those that other processes map, with the rights to.
+fn scope_of(tree: &Tree, action: &OpenAction) -> PageScope {
+    let is_named = action.began.action.need == ADVISED;
+    if is_named && need_rights(tree, "balance undo").is_ok() { PageScope::All } else { PageScope::Own }
+}
+
 fn restore_pages(
     tree: &Tree,
     machine: &Machine,
@@ -295,7 +301,7 @@ fn restore_pages(
         pid: identity.pid,
         task,
         started_at_ticks: identity.started_ticks,
-        scope: PageScope::Own,
+        scope: scope_of(tree, action),
     };
     let expected = runs.iter().map(|run| Bytes::new(run.length)).sum();
     let noted = Moved::new(identity.pid, identity.started_ticks, String::new());
