@@ -15,7 +15,8 @@
 //!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
 //!   `diagnosis/any.rs` samples that no kernel would write, for tests
 //! - `advice.rs` the placement that a program should have: `advice/process.rs` a program's profile (`advice/profile.rs`) with
-//!   its other processes (`advice/process/family.rs`), and the quality of each value (`advice/known.rs`, `advice/evidence.rs`), `advice/rows.rs` the decision table,
+//!   its other processes (`advice/process/family.rs`), and the quality of each value (`advice/known.rs`,
+//!   `advice/evidence.rs`), `advice/rows.rs` the decision table,
 //!   `advice/decision.rs` which row decides, `advice/flip.rs` values that would lead to another one,
 //!   `advice/in_force.rs` whether the process has it already, `advice/now.rs` commands that bring it there,
 //!   `advice/apply.rs` the part that `--apply` can take back
