@@ -1,16 +1,18 @@
 //! Traffic that memory controllers count.
 //!
 //! Their PMUs ("uncore") are found by name in `/sys/bus/event_source/devices`, and so are the events of Intel's, with the
-//! bytes of a count. AMD's have no names in sysfs, so that their two events are written here; NVIDIA's have names, and no
-//! bytes of a count. A PMU counts for the CPUs of a die, and its `cpumask` has one of them. Others of Arm machines count
-//! accesses whose size no document gives: they are named, and not counted.
+//! bytes of a count. AMD's have no names in sysfs, so that their two events are written here; NVIDIA's and HiSilicon's
+//! have names, and no bytes of a count. A PMU counts for the CPUs of a die, and its `cpumask` has one of them. Others of
+//! Arm machines count accesses whose size no document gives: they are named, and not counted.
 //!
 //! # Source
 //! Intel: `arch/x86/events/intel/uncore_snbep.c`, `uncore_snb.c`. AMD Zen 4 and newer: `arch/x86/events/amd/uncore.c`
 //! and `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`: event 0x0a, `rdwrmask` 1 for reads and 2 for
 //! writes, of 64 bytes. NVIDIA: `Documentation/admin-guide/perf/nvidia-tegra410-pmu.rst` (`mem_bytes_rd` in bytes;
 //! `dst_loc_cmem` selects the memory of the socket), and for Grace, whose document has no events, what
-//! profilers for it multiply by (`cmem_rd_data` in units of 32 bytes, `cmem_wr_total_bytes` in bytes).
+//! profilers for it multiply by (`cmem_rd_data` in units of 32 bytes, `cmem_wr_total_bytes` in bytes). HiSilicon:
+//! `drivers/perf/hisilicon/hisi_uncore_ddrc_pmu.c` for the names; units of 32 bytes as in A-Tune of openEuler, by the
+//! maker of the processors (`collection/collect/perf-memBW.sh`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -167,8 +169,7 @@ impl ControllerTable {
         let has_own = found.iter().any(|(is_free_running, _)| !is_free_running);
         found.retain(|(is_free_running, _)| !has_own || !is_free_running);
         let unsized_of = names.iter().filter(|name| is_unsized(name)).count();
-        let reason =
-            "these count accesses, and no document says of how many bytes (HiSilicon DDRC, Arm DMC and CMN)";
+        let reason = "these count accesses, and no document says of how many bytes (Arm DMC and CMN)";
         self.missing.add_all(FACT, reason, None, unsized_of);
         if found.is_empty() && broken.is_empty() && unsized_of == 0 {
             let none = "this kernel has no counters of memory controllers, as in most virtual machines";
@@ -270,9 +271,12 @@ const NVIDIA: [(&str, [NamedEvent; 2]); 2] = [
     ("nvidia_scf_pmu", [("cmem_rd_data", "", 32.0), ("cmem_wr_total_bytes", "", 1.0)]),
 ];
 
-/// PMUs of memory controllers, and of meshes with them, whose events have no documented size: HiSilicon's (`flux_rd`),
-/// Arm's DMC-620 and its meshes.
-const UNSIZED: [&str; 4] = ["hisi_sccl", "arm_dmc620", "arm_cmn", "arm_ccn"];
+/// The events of HiSilicon's controllers, likewise.
+const HISILICON: [NamedEvent; 2] = [("flux_rd", "", 32.0), ("flux_wr", "", 32.0)];
+
+/// PMUs of memory controllers, and of meshes with them, whose events have no documented size: Arm's DMC-620 and its
+/// meshes.
+const UNSIZED: [&str; 3] = ["arm_dmc620", "arm_cmn", "arm_ccn"];
 
 const INTEL: &str = "uncore_imc";
 const AMD: &str = "amd_umc";
@@ -294,7 +298,20 @@ const AMD_READS: &str = "event=0x0a,rdwrmask=0x01";
 const AMD_WRITES: &str = "event=0x0a,rdwrmask=0x02";
 
 fn is_controller(pmu: &str) -> bool {
-    [INTEL, AMD].into_iter().chain(NVIDIA.map(|(name, _)| name)).any(|name| is_of(pmu, name))
+    [INTEL, AMD].into_iter().any(|name| is_of(pmu, name)) || named_events(pmu).is_some()
+}
+
+/// The events of a PMU that has names for them, and no bytes of a count.
+fn named_events(pmu: &str) -> Option<[NamedEvent; 2]> {
+    let nvidia = NVIDIA.into_iter().find(|(name, _)| is_of(pmu, name)).map(|(_, events)| events);
+    nvidia.or_else(|| is_hisilicon(pmu).then_some(HISILICON))
+}
+
+/// Whether a PMU is one of HiSilicon's controllers: `hisi_sccl3_ddrc0`, newer ones `hisi_sccl3_ddrc0_1`.
+fn is_hisilicon(pmu: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = pmu.strip_prefix("hisi_sccl").and_then(|rest| rest.split_once("_ddrc"));
+    parts.is_some_and(|(die, controller)| is_number(die) && controller.split('_').all(is_number))
 }
 
 /// Whether a PMU is one of those with this name.
@@ -302,9 +319,9 @@ fn is_of(pmu: &str, name: &str) -> bool {
     pmu.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-/// Whether a PMU counts accesses of unknown size: `hisi_sccl1_ddrc0`, `arm_cmn_0`.
+/// Whether a PMU counts accesses of unknown size: `arm_cmn_0`.
 fn is_unsized(pmu: &str) -> bool {
-    UNSIZED.iter().any(|name| pmu.starts_with(name)) && (!pmu.starts_with("hisi") || pmu.contains("_ddrc"))
+    UNSIZED.iter().any(|name| pmu.starts_with(name))
 }
 
 /// Reads the description of a controller; `None` of one that has no such events.
@@ -314,7 +331,7 @@ fn controller(tree: &Tree, name: &str) -> Result<Option<Controller>, FileError> 
         let event =
             |terms: &str| -> Result<Events, FileError> { Ok(vec![(words(tree, &folder, terms)?, LINE)]) };
         (event(AMD_READS)?, event(AMD_WRITES)?)
-    } else if let Some((_, events)) = NVIDIA.iter().find(|(own, _)| is_of(name, own)) {
+    } else if let Some(events) = named_events(name) {
         let names = tree.list(&format!("{folder}/events"))?.unwrap_or_default();
         if !events.iter().all(|(event, ..)| names.iter().any(|name| name == event)) {
             return Ok(None);

@@ -196,6 +196,41 @@ fn sockets_of_nvidia_count_their_own_memory() {
     check(newer, [(local(0x1e), 5), (local(0x1f), 7)], [5, 7]);
 }
 
+/// One of HiSilicon's controllers, which has its events as the driver prints them.
+fn hisilicon(files: Memory, name: &str, number: u32, cpu: u32, events: [&str; 2]) -> Memory {
+    let folder = format!("{DEVICES}/{name}");
+    files
+        .file(&format!("{folder}/type"), format!("{number}\n"))
+        .file(&format!("{folder}/cpumask"), format!("{cpu}\n"))
+        .file(&format!("{folder}/format/event"), "config:0-7\n")
+        .file(&format!("{folder}/events/flux_rd"), format!("{}\n", events[0]))
+        .file(&format!("{folder}/events/flux_wr"), format!("{}\n", events[1]))
+}
+
+#[test]
+fn controllers_of_hisilicon_count_units_of_32_bytes() {
+    // The events of Kunpeng 920, and of its successor, whose controllers have parts.
+    let files = hisilicon(two_dies(machine()), "hisi_sccl1_ddrc0", 70, 0, ["config=0x01", "config=0x00"]);
+    let files = hisilicon(files, "hisi_sccl1_ddrc1", 71, 0, ["config=0x01", "config=0x00"]);
+    let files = hisilicon(files, "hisi_sccl3_ddrc0_1", 72, 4, ["config=0x84", "config=0x83"]);
+    let script = Script::default();
+    let set = |counts: [u64; 6]| {
+        let events = [(70, 1, 0), (70, 0, 0), (71, 1, 0), (71, 0, 0), (72, 0x84, 4), (72, 0x83, 4)];
+        for ((pmu, config, cpu), count) in events.into_iter().zip(counts) {
+            script.set(event(pmu, config, cpu), Ok((count, count, count)));
+        }
+    };
+    set([5; 6]);
+    let mut sampler =
+        Sampler::new(Tree::memory(files), options(BandwidthScope::All)).counting(Box::new(script.clone()));
+    sampler.sample(at(0));
+    set([15, 6, 25, 5, 8, 9]);
+    let sample = sampler.sample(at(1));
+    let expected =
+        [("0-3".to_owned(), 2, Some(30 * 32), Some(32)), ("4-7".to_owned(), 1, Some(3 * 32), Some(4 * 32))];
+    assert_eq!((dies(&sample), unread(&sample)), (expected.to_vec(), vec![]));
+}
+
 #[test]
 fn controllers_whose_counts_have_no_size_are_named() {
     let reason_of = |pmus: &[&str]| {
@@ -207,12 +242,18 @@ fn controllers_whose_counts_have_no_size_are_named() {
         let lines = unread(&sample);
         lines.first().map(|(reason, objects, _)| ((*reason).to_owned(), *objects)).unwrap_or_default()
     };
-    let (reason, objects) =
-        reason_of(&["hisi_sccl1_ddrc0", "hisi_sccl1_ddrc1", "hisi_sccl1_l3c0", "arm_cmn_0"]);
+    let (reason, objects) = reason_of(&["arm_dmc620_10008c000", "hisi_sccl1_l3c0", "arm_cmn_0"]);
     assert!(reason.starts_with("these count accesses"), "{reason}");
-    assert_eq!(objects, 3);
-    // A name that only resembles one, and a newer PMU of NVIDIA without names of events.
-    let (reason, _) = reason_of(&["hisi_sccl1_l3c0", "nvidia_scf_pmu_0", "nvidia_scf_pmux"]);
+    assert_eq!(objects, 2);
+    // Names that only resemble one, and newer PMUs without names of events.
+    let (reason, _) = reason_of(&[
+        "hisi_sccl1_l3c0",
+        "hisi_sccl1_ddrc0",
+        "hisi_sccl_ddrc0",
+        "hisi_sccl1_ddrcx",
+        "nvidia_scf_pmu_0",
+        "nvidia_scf_pmux",
+    ]);
     assert!(reason.starts_with("this kernel has no counters"), "{reason}");
 }
 
