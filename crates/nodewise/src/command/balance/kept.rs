@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn lines_are_kept_and_numbers_go_on() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/journal");
+        let path = folder.path().join("journal");
         let mut kept = Kept::open(Some(&path), &tree(), false).unwrap();
         let id = kept.next_id();
         kept.write(Some(id), ended()).unwrap();
