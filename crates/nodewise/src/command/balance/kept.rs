@@ -58,11 +58,7 @@ impl Kept {
         create_folder(&path)?;
         let file = append(&path).map_err(|error| wrong(io_words(&error)))?;
         let bytes = read_bounded(&path, MOST_BYTES).map_err(|cause| wrong(cause.to_string()))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let (lines, bad) = balance_journal::parse_known(&text);
-        if let Some(why) = bad.first().filter(|_| lines.is_empty()) {
-            return Err(wrong(why.clone()));
-        }
+        let (lines, bad) = parse(&path, &bytes)?;
         // The next line cannot begin behind a line that was cut.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(|error| wrong(io_words(&error)))?;
@@ -85,16 +81,16 @@ impl Kept {
         Ok(kept)
     }
 
-    /// The actions of a journal that were not taken back, the oldest first, and its file. Nothing is created or changed; a
-    /// missing file is an empty journal.
-    pub(super) fn peek(named: Option<&Path>) -> Result<(PathBuf, Vec<OpenAction>), Failure> {
+    /// The file of a journal, its actions that were not taken back, the oldest first, and lines that are none of it. Nothing is
+    /// created or changed; a missing file is an empty journal.
+    pub(super) fn peek(named: Option<&Path>) -> Result<(PathBuf, Vec<OpenAction>, Vec<String>), Failure> {
         let path = file_of(named, NAME)?;
         let bytes = match read_bounded(&path, MOST_BYTES) {
             Err(cause) if is_missing(&cause) => Vec::new(),
             read => read.map_err(|cause| unusable(&path, &cause.to_string()))?,
         };
-        let (lines, _) = balance_journal::parse_known(&String::from_utf8_lossy(&bytes));
-        Ok((path, open_actions(&lines)))
+        let (lines, bad) = parse(&path, &bytes)?;
+        Ok((path, open_actions(&lines), bad))
     }
 
     /// Its file.
@@ -191,6 +187,18 @@ impl Kept {
 pub(super) fn line(boot: &str, id: Option<u64>, entry: Entry) -> Line {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Line { schema: SCHEMA.to_owned(), at_unix_s: now.as_secs(), boot: boot.to_owned(), id, entry }
+}
+
+/// The lines of a journal, and why others are none of it.
+///
+/// # Errors
+/// A file without any line that is: it is another one.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Line>, Vec<String>), Failure> {
+    let (lines, bad) = balance_journal::parse_known(&String::from_utf8_lossy(bytes));
+    match bad.first().filter(|_| lines.is_empty()) {
+        Some(why) => Err(unusable(path, why)),
+        None => Ok((lines, bad)),
+    }
 }
 
 fn append(path: &Path) -> std::io::Result<File> {
@@ -298,6 +306,24 @@ mod tests {
         kept.write(Some(1), ended()).unwrap();
         let again = Kept::open(Some(&path), &tree(), false).unwrap();
         assert_eq!((again.lines.len(), again.bad().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_look_at_a_journal_reads_as_its_opening_does_and_creates_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (seen, open, bad) = Kept::peek(Some(&path)).unwrap();
+        assert_eq!((seen.as_path(), open.len(), bad.len(), path.exists()), (path.as_path(), 0, 0, false));
+        std::fs::write(&path, "another file\n").unwrap();
+        let of = |read: Result<(), Failure>| read.unwrap_err().message;
+        let why = of(Kept::peek(Some(&path)).map(drop));
+        assert_eq!(why, of(Kept::open(Some(&path), &tree(), false).map(drop)));
+        assert!(why.contains("line 1 is "), "{why}");
+        std::fs::remove_file(&path).unwrap();
+        let mut kept = Kept::open(Some(&path), &tree(), false).unwrap();
+        kept.write(Some(1), ended()).unwrap();
+        append(&path).unwrap().write_all(b"no line\n").unwrap();
+        assert!(Kept::peek(Some(&path)).unwrap().2[0].starts_with("line 2 is "));
     }
 
     #[test]

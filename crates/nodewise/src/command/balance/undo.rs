@@ -90,14 +90,14 @@ impl Back {
 pub(super) fn run(args: &Undo) -> Outcome {
     let tree = Tree::live();
     // Rights are judged before the lock, which others than root could not even take; and again behind it.
-    let (path, open) = Kept::peek(args.output.journal.as_deref())?;
+    let (path, open, bad) = Kept::peek(args.output.journal.as_deref())?;
+    for bad in bad {
+        output::say(&format!("the journal: {bad}; this line is left out"));
+    }
     rights(&tree, &wanted(args, open, &path.display().to_string())?)?;
     let _lock = Lock::take()?;
     let machine = input::load("live", Detail::Full)?.machine;
     let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
-    for bad in kept.bad() {
-        output::say(&format!("the journal: {bad}; this line is left out"));
-    }
     let open = wanted(args, kept.open_actions(), &kept.path())?;
     rights(&tree, &open)?;
     let mut is_whole = true;

@@ -116,7 +116,7 @@ impl Scene {
     /// Narrows the threads of the shell, as the next action.
     fn narrow(&mut self, cpus: &CpuSet, is_free: impl Fn(&CpuSet) -> bool) -> Result<(), String> {
         let actor = Actor {
-            scope: nodewise_syscall::PageScope::Own,
+            scope: PageScope::Own,
             tree: &self.tree,
             machine: &self.machine,
             limits: &self.limits,
