@@ -10,8 +10,8 @@
 //!   alone, `balance/means.rs` pages or threads, `balance/room.rs` budget and room, `balance/plan.rs` its answer
 //! - `finding.rs` what is wrong, with proof and mend; `owner.rs` who places a process, and that owner's commands
 //! - `situation.rs` a machine and its change in a window, `situation/process.rs` a process of it, `situation/pages.rs` its pages by node,
-//!   `situation/fixture.rs` situations made by hand, for tests, and `situation/fixture/hostile.rs` their hostile texts; `thresholds.rs` the numbers of all rules, `thresholds/read.rs` a file
-//!   that replaces some; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
+//!   `situation/fixture.rs` situations made by hand, for tests, and `situation/fixture/hostile.rs` their hostile texts;
+//!   `thresholds.rs` the numbers of all rules, `thresholds/read.rs` a file that replaces some; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
 //!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
 //!   `diagnosis/any.rs` samples that no kernel would write, for tests
 //! - `advice.rs` the placement that a program should have: `advice/process.rs` a program's profile (`advice/profile.rs`) with

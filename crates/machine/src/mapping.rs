@@ -89,6 +89,12 @@ impl ProcessMappings {
 }
 
 impl Mapping {
+    /// Whether several processes map it, as segments of System V, memfd and shared anonymous memory are; `false` where the
+    /// number of processes is not known.
+    pub fn is_in_several_processes(&self) -> bool {
+        self.permissions.shared && self.most_mapped > Some(1)
+    }
+
     /// A mapping of this kind, and nothing else known.
     pub fn new(addresses: Range<u64>, kind: MappingKind) -> Self {
         Self {

@@ -42,6 +42,9 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn diagnose(machine: &Machine) -> Option<RuleFinding> {
     let wrong = wrong_pairs(machine);
     let rejected = rejected_table(machine);
+    if wrong.is_empty() && rejected.is_none() {
+        return None;
+    }
     let mut subjects = NodeSet::new();
     for (from, to, _) in &wrong {
         subjects.extend([*from, *to]);
@@ -53,21 +56,15 @@ fn diagnose(machine: &Machine) -> Option<RuleFinding> {
             (Subject::Nodes(subjects.clone()), format!("{count} distances of {} cannot be", nodes(&subjects)))
         }
     };
-    if wrong.is_empty() && rejected.is_none() {
-        return None;
-    }
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, subject, summary);
     finding.confidence = Confidence::Certain;
     for (from, to, distance) in wrong.iter().take(MOST_PAIRS) {
         let value = distance.map_or_else(|| "missing".to_owned(), |distance| distance.to_string());
-        let (expected, origin) = if from == to {
-            (LOCAL.to_string(), "ACPI 6.5, 5.2.17")
-        } else {
-            (format!("{} to {}", LOCAL + 1, UNREACHABLE - 1), "ACPI 6.5, 5.2.17")
-        };
+        let others = || format!("{} to {}", LOCAL + 1, UNREACHABLE - 1);
+        let expected = if from == to { LOCAL.to_string() } else { others() };
         let evidence =
             Evidence::new(format!("from node {from} to node {to}"), Value::text(value), shown::NODE_DISTANCE);
-        finding.evidence.push(evidence.against(Value::text(expected), origin));
+        finding.evidence.push(evidence.against(Value::text(expected), "ACPI 6.5, 5.2.17"));
     }
     if let Some(why) = rejected {
         finding.evidence.push(Evidence::new("the table", Value::text(why), shown::ACPI_SLIT));

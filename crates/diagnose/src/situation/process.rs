@@ -129,16 +129,12 @@ pub(crate) fn add_pages(sums: &mut BTreeMap<NodeId, Bytes>, pages: &BTreeMap<Nod
     }
 }
 
-/// Whether several processes map the segment.
-fn is_common(mapping: &Mapping) -> bool {
-    mapping.permissions.shared && mapping.most_mapped > Some(1)
-}
-
 /// Memory of mappings that are placed by a policy; `None` where the pages of one were not counted.
 fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
     let mut memory: BTreeMap<NodeId, Bytes> = BTreeMap::new();
     // A segment of several processes is not the own memory of each.
-    let own = process.mappings.iter().filter(|mapping| mapping.kind.follows_policy() && !is_common(mapping));
+    let is_own = |mapping: &&Mapping| mapping.kind.follows_policy() && !mapping.is_in_several_processes();
+    let own = process.mappings.iter().filter(is_own);
     for mapping in own {
         match &mapping.pages {
             MappedPages::Counted(nodes) => {
@@ -160,7 +156,7 @@ impl ProcessState<'_> {
     /// Mappings of segments that several processes map.
     pub fn common_mappings(&self) -> impl Iterator<Item = &Mapping> {
         let mappings = self.mappings.into_iter().flat_map(|read| &read.mappings);
-        mappings.filter(|mapping| mapping.kind.follows_policy() && is_common(mapping))
+        mappings.filter(|mapping| mapping.kind.follows_policy() && mapping.is_in_several_processes())
     }
 
     /// The counted memory of these segments by node. One that is mapped twice is counted once.

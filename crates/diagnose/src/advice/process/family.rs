@@ -1,9 +1,10 @@
 //! The processes of one program: its workers, and others that map the same segments.
 
+use std::collections::BTreeSet;
+
 use nodewise_machine::mapping::FileId;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::sample::ProcessSample;
-use std::collections::BTreeSet;
 
 use super::super::profile::total;
 use super::workers;

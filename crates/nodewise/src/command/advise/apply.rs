@@ -59,7 +59,10 @@ pub(super) fn apply(placed: &Placed<'_>, args: &Advise) -> Result<AppliedAdvice,
         return Ok(applied);
     }
     let all_rights = need_rights(&tree, "advise --apply");
-    let movable = if all_rights.is_ok() { MovablePages::WithShared } else { MovablePages::Own };
+    // Pages that forks share stay where they are in a program without segments.
+    let has_segments = !placed.profile.common.is_empty();
+    let movable =
+        if has_segments && all_rights.is_ok() { MovablePages::WithShared } else { MovablePages::Own };
     let Undoable { mut means, elsewhere, left } =
         placed.advice.undoable(placed.profile, placed.owner, movable);
     applied.left = left;

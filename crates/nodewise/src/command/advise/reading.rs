@@ -64,9 +64,8 @@ fn named_libraries(path: &str) -> Option<Vec<String>> {
 pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
     // Where they cannot be read, the evidence says so.
     let Ok(Some(mappings)) = mappings::sample(process, Thoroughness::Exact) else { return };
-    let common = mappings.mappings.mappings.iter().filter(|mapping| {
-        mapping.permissions.shared && mapping.kind.follows_policy() && mapping.most_mapped > Some(1)
-    });
+    let all = mappings.mappings.mappings.iter();
+    let common = all.filter(|mapping| mapping.kind.follows_policy() && mapping.is_in_several_processes());
     let files: BTreeSet<FileId> = common.filter_map(|mapping| mapping.file).collect();
     add(now, mappings);
     if files.is_empty() {
