@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use nodewise_source::parse::choice;
+
 use crate::kernel;
 
 /// A file of settings with the text that it had; put back when dropped.
@@ -15,9 +17,8 @@ impl Setting {
         let path = path.into();
         let line = kernel::line(&path)?;
         // Of several choices the one in brackets is in force.
-        let chosen =
-            line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
-        Ok(Self { before: chosen.unwrap_or(line), path })
+        let before = choice::parse(&line).map_or(line, |choice| choice.chosen);
+        Ok(Self { before, path })
     }
 
     /// Keeps a setting and gives it another value.

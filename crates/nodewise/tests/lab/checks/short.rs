@@ -139,26 +139,27 @@ pub fn swapped(context: &Context) -> Result<(), String> {
     silent
 }
 
-/// Page cache that a node drops although others have memory.
-pub fn node_reclaim(context: &Context) -> Result<(), String> {
+/// A node that reclaims its page cache although others have memory, with the lists of pages that a kernel has: the rule
+/// fires, and is silent after its mend.
+fn reclaiming(context: &Context, mglru: &str, rule: &str) -> Result<Value, String> {
     let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
-    let (_lru, _mode) = (Setting::with(MGLRU, "0")?, Setting::with(RECLAIM_MODE, "1")?);
+    let (_lru, _mode) = (Setting::with(MGLRU, mglru)?, Setting::with(RECLAIM_MODE, "1")?);
     let _disk = Disk::new()?;
     let _reader = Loop::on(on_b, &[], &reading())?;
     full_of_cache(context, b, 8)?;
-    let finding = mended(context, "zone-reclaim-on")?;
+    mended(context, rule)
+}
+
+/// Page cache that a node drops.
+pub fn node_reclaim(context: &Context) -> Result<(), String> {
+    let finding = reclaiming(context, "0", "zone-reclaim-on")?;
     same("whether any succeeded", number(&finding, "succeeded", "per_s")? > 0.0, true)?;
     same("mend", finding["mend"][0]["commands"][0].as_str(), Some("sysctl -w vm.zone_reclaim_mode=0"))
 }
 
 /// The same under the lists of MGLRU, which node reclaim does not empty.
 pub fn void_reclaim(context: &Context) -> Result<(), String> {
-    let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
-    let (_lru, _mode) = (Setting::with(MGLRU, "y")?, Setting::with(RECLAIM_MODE, "1")?);
-    let _disk = Disk::new()?;
-    let _reader = Loop::on(on_b, &[], &reading())?;
-    full_of_cache(context, b, 8)?;
-    let finding = mended(context, "zone-reclaim-void")?;
+    let finding = reclaiming(context, "y", "zone-reclaim-void")?;
     same("reclaims that succeeded", number(&finding, "succeeded", "count")?, 0.0)?;
     same("whether some failed", number(&finding, "failed", "count")? > 0.0, true)
 }
