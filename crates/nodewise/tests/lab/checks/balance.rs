@@ -1,11 +1,13 @@
 //! `balance` on programs that are away from their memory: planned, moved, taken back, and left alone.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nodewise_machine::{CpuSet, NodeId};
 use nodewise_syscall::{Task, affinity};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::moving::{expect, file};
@@ -79,6 +81,24 @@ fn lines(context: &Context, words: &[&str]) -> Result<(Option<i32>, Vec<Value>),
     Ok((output.status.code(), lines))
 }
 
+/// Lines of JSON until one is of this entry; then Ctrl-C. A busy host gives a guest little time, so none is set for it.
+fn lines_until(context: &Context, words: &[&str], entry: &str) -> Result<(Option<i32>, Vec<Value>), String> {
+    let said = |error: std::io::Error| format!("balance: {error}");
+    let mut running =
+        Command::new(context.path()).args(words).stdout(Stdio::piped()).spawn().map_err(said)?;
+    let stdout = running.stdout.take().ok_or("no output")?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.map_err(said)?;
+        let value: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        if value["entry"] == entry {
+            kill_process(Pid::from_child(&running), Signal::INT).map_err(|error| error.to_string())?;
+        }
+        lines.push(value);
+    }
+    Ok((running.wait().map_err(said)?.code(), lines))
+}
+
 /// The plan of a dry run.
 fn plan(context: &Context) -> Result<Value, String> {
     let words = [&["balance", "--json"][..], &LIMITS].concat();
@@ -104,8 +124,8 @@ pub fn stranded(context: &Context) -> Result<(), String> {
     same("need", action["need"].as_str(), Some("stranded"))?;
     same("pages after a dry run", on(&mut program, node)?, all)?;
     let journal = format!("--journal={}", file("balance").display());
-    let words = [&["balance", "--apply", "--for=16s", "--json", &journal][..], &LIMITS].concat();
-    let (code, lines) = lines(context, &words)?;
+    let words = [&["balance", "--apply", "--for=5m", "--json", &journal][..], &LIMITS].concat();
+    let (code, lines) = lines_until(context, &words, "judged")?;
     let entry = |name: &str| lines.iter().find(|line| line["entry"] == name);
     let (began, ended) = (entry("began"), entry("ended"));
     let moved = ended.and_then(|ended| ended["moved_bytes"].as_u64());
