@@ -3,7 +3,7 @@
 //! # Modules
 //!
 //! - `setup.rs` `cargo xtask lab-setup`; in `setup/` packages, a private apt, kernels and their modules,
-//!   virtme-ng, what the compiler needs for guests of arm64 (`setup/target.rs`)
+//!   what the compiler needs for guests of arm64 (`setup/target.rs`)
 //! - `libnuma.rs` `cargo xtask libnuma` and its kin; in `libnuma/` building and linking, where the parts go
 //!   (`libnuma/places.rs`), comparing symbols, the benchmark beside Debian's, real programs on our library
 //! - `tidy.rs` `cargo xtask tidy`; in `tidy/` a rule or a reader per file
@@ -188,7 +188,7 @@ enum Task {
         #[arg(long, value_name = "ROOT")]
         original: Option<PathBuf>,
     },
-    /// Install and fetch what the lab needs: QEMU, virtme-ng, kernels
+    /// Install and fetch what the lab needs: QEMU, busybox, kernels
     LabSetup {
         /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated [default: 6.12,
         /// for every architecture of guests]

@@ -1,14 +1,13 @@
 //! `lab-setup`: everything the lab and the tests need, on Debian and Ubuntu.
 //!
-//! Packages of the system need root; without it the command lines to run are printed. Kernels and
-//! virtme-ng go into the cache folder and need no privilege.
+//! Packages of the system need root; without it the command lines to run are printed. Kernels go into the cache
+//! folder and need no privilege.
 
 mod apt;
 mod kernel;
 mod modules;
 mod system;
 mod target;
-mod virtme;
 
 use std::fs::{self, File};
 
@@ -48,7 +47,6 @@ pub fn run(kernels: &[Wanted]) -> Result<()> {
     let commands = system::install(&cache)?;
     let mut failed = 0;
     if commands.is_empty() {
-        virtme::install(&cache)?;
         if kernels.iter().any(|(_, arch)| *arch == Arch::Arm) {
             target::install();
         }

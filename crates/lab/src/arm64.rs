@@ -203,7 +203,7 @@ mod tests {
         fs::write(&image, script).unwrap();
         fs::write(&init, "the init").unwrap();
         let layout = Layout::new(&spec::machine("(1c 1G)").unwrap(), &Limits::default()).unwrap();
-        let qemu = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/virtme-run");
+        let qemu = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/qemu");
         Lab { qemu, kernel: Kernel { image, release: None } }.guest(layout, init)
     }
 

@@ -1,10 +1,9 @@
-//! The folder where the lab keeps what it fetched: kernels and virtme-ng.
+//! The folder where the lab keeps what it fetched: kernels.
 //!
 //! ```text
 //! ~/.cache/nodewise/lab/          or $XDG_CACHE_HOME/nodewise/lab/
 //!     kernels/6.12.107+deb13-amd64/boot/vmlinuz-6.12.107+deb13-amd64
 //!                                 /lib/modules/6.12.107+deb13-amd64/
-//!     virtme-ng-1.42/bin/virtme-run
 //! ```
 //!
 //! `cargo xtask lab-setup` fills it. A kernel's folder appears there complete or not at all.
@@ -14,12 +13,9 @@ use std::path::{Path, PathBuf};
 
 use nodewise_machine::printable::quote;
 
-/// The release of virtme-ng that the lab is built on: its options are its interface, and they move.
-pub const VIRTME_VERSION: &str = "1.42";
-
 /// Folders that a guest covers with file systems of its own, so that what the host has there cannot
-/// be seen inside (virtme-ng 1.42, `mount_sys_filesystems` of its init).
-const COVERED: [&str; 6] = ["/dev", "/run", "/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"];
+/// be seen inside.
+const COVERED: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
 /// Whether a guest sees the host's files under this path.
 pub fn is_seen_by_guests(path: &Path) -> bool {
@@ -61,12 +57,6 @@ impl Cache {
             .or_else(|| absolute(home).map(|home| home.join(".cache")))
             .ok_or(CacheError::NoHome)?;
         let root = base.join("nodewise/lab");
-        // The path of the guest's init and of its modules are on the kernel's command line.
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-@:~".contains(byte);
-        if !root.as_os_str().as_encoded_bytes().iter().all(plain) {
-            let reason = "on a kernel command line its path may have letters, digits and ._+-@:~ only";
-            return Err(CacheError::Unsuitable { path: root, reason });
-        }
         if !is_seen_by_guests(&root) {
             return Err(CacheError::Unsuitable {
                 path: root,
@@ -89,17 +79,6 @@ impl Cache {
     /// The folder that holds a folder per kernel release.
     pub fn kernels(&self) -> PathBuf {
         self.root.join("kernels")
-    }
-
-    /// The virtual environment with virtme-ng.
-    pub fn virtme(&self) -> PathBuf {
-        self.root.join(format!("virtme-ng-{VIRTME_VERSION}"))
-    }
-
-    /// A file that says that the virtual environment is complete. Unlike a kernel it cannot be made
-    /// elsewhere and renamed: its scripts hold its path.
-    pub fn virtme_mark(&self) -> PathBuf {
-        self.virtme().join("complete")
     }
 }
 
@@ -128,21 +107,14 @@ mod tests {
     #[test]
     fn a_cache_that_guests_cannot_use_is_refused() {
         check(
-            Some("/data/my cache"),
+            Some("/run/cache/me"),
             None,
             Err(
-                "the cache folder \"/data/my cache/nodewise/lab\" does not work for the lab: on a kernel command \
-                 line its path may have letters, digits and ._+-@:~ only (XDG_CACHE_HOME can name another)",
-            ),
-        );
-        check(
-            Some("/var/cache/me"),
-            None,
-            Err(
-                "the cache folder \"/var/cache/me/nodewise/lab\" does not work for the lab: guests have a file \
+                "the cache folder \"/run/cache/me/nodewise/lab\" does not work for the lab: guests have a file \
                  system of their own there (XDG_CACHE_HOME can name another)",
             ),
         );
+        check(Some("/var/my cache"), None, Ok("/var/my cache/nodewise/lab"));
     }
 
     #[test]

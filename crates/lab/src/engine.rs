@@ -1,4 +1,4 @@
-//! One boot: virtme-ng under a supervisor that leaves nothing behind.
+//! One boot: QEMU under a supervisor that leaves nothing behind.
 //!
 //! The supervisor is a shell in a process group of its own. It starts the emulator as a group (a
 //! session) apart, and waits until its standard input closes. That happens when we let go of it,
@@ -20,11 +20,9 @@ use crate::stage::Stage;
 
 /// Folder in the folder of a run that the guest can write to.
 pub(crate) const SHARE: &str = "share";
-/// Folder for temporary files of the emulator.
-const TEMPORARY: &str = "tmp";
 /// File with what the guest's kernel writes to its console.
 pub(crate) const CONSOLE: &str = "console";
-/// File with what virtme-ng and QEMU have to say.
+/// File with what QEMU has to say.
 const LOG: &str = "log";
 /// Descriptors at which the emulator finds our pipes for the command's output; its own output goes
 /// to the log, so that the two never mix.
@@ -54,15 +52,13 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Bytes of a console or log that are kept: their ends show what went wrong.
 const KEPT: u64 = 256 << 10;
 
-/// Makes the folder of a run, gone when dropped: with a folder for what the guest writes, and one for temporary
-/// files of the emulator.
+/// Makes the folder of a run, gone when dropped, with a folder for what the guest writes.
 ///
 /// # Errors
 /// It cannot be made.
 pub(crate) fn folder() -> io::Result<tempfile::TempDir> {
     let folder = tempfile::Builder::new().prefix("nodewise-lab-").tempdir()?;
     fs::create_dir(folder.path().join(SHARE))?;
-    fs::create_dir(folder.path().join(TEMPORARY))?;
     Ok(folder)
 }
 
@@ -84,7 +80,7 @@ pub(crate) struct BootReport {
     pub status: Option<i32>,
     /// The end of the guest's console.
     pub console: Vec<u8>,
-    /// The end of what virtme-ng and QEMU wrote.
+    /// The end of what QEMU wrote.
     pub log: Vec<u8>,
 }
 
@@ -132,17 +128,13 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(folder: &Path, emulator: &[OsString], path: &str) -> io::Result<Self> {
-        let temporary = folder.join(TEMPORARY);
         let child = Command::new("sh")
             .args(["-c", SUPERVISOR, "nodewise-lab"])
             .arg(folder)
             .args(emulator)
             .current_dir(folder)
-            // virtme-ng reads settings and keeps files under HOME; a run has no part in the user's.
             .env_clear()
             .env("PATH", path)
-            .env("HOME", &temporary)
-            .env("TMPDIR", &temporary)
             .env("LANG", "C.UTF-8")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -224,7 +216,6 @@ mod tests {
     fn boot(script: &str, timeout: Duration) -> (BootReport, String, String, bool) {
         let folder = tempfile::tempdir().unwrap().keep();
         fs::create_dir(folder.join(SHARE)).unwrap();
-        fs::create_dir(folder.join(TEMPORARY)).unwrap();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let emulator = ["sh".into(), "-c".into(), script.into()];
         let path = std::env::var("PATH").unwrap();
@@ -280,7 +271,6 @@ mod tests {
             }
         }
         let folder = tempfile::tempdir().unwrap().keep();
-        fs::create_dir(folder.join(TEMPORARY)).unwrap();
         let emulator = ["sh".into(), "-c".into(), "echo out > /dev/fd/3; sleep 1000".into()];
         let path = std::env::var("PATH").unwrap();
         let mut stderr = Vec::new();
@@ -293,7 +283,6 @@ mod tests {
     fn whoever_watches_hears_each_stage_until_the_command_runs() {
         let folder = tempfile::tempdir().unwrap().keep();
         fs::create_dir(folder.join(SHARE)).unwrap();
-        fs::create_dir(folder.join(TEMPORARY)).unwrap();
         // The guest goes on when its stage was heard: it waits for a file.
         let until = |name: &str| format!("until [ -e {name} ]; do :; done; ");
         let script = until("Emulator")

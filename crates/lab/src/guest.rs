@@ -12,8 +12,11 @@ use nodewise_machine::printable::{io_words, quote};
 use crate::arch::Arch;
 use crate::console::{self, Tail};
 use crate::engine::{self, BootReport, End};
+use crate::init_script;
+use crate::initramfs::Archive;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
+use crate::modules::{self, Modules};
 use crate::qemu;
 use crate::script;
 use crate::stage::Stage;
@@ -22,12 +25,22 @@ use crate::tools::Tools;
 /// Folders in which a guest can write although it sees the host's files: an overlay in the guest's
 /// memory takes what is written. Not `/usr`: an overlay there makes every program slower to load.
 const WRITABLE: [&str; 7] = ["/etc", "/home", "/opt", "/root", "/srv", "/tmp", "/var"];
-/// Where a guest links its kernel's modules.
+/// Where a guest finds its kernel's modules.
 const MODULES: &str = "/lib/modules";
+/// File in the folder of a run: the first file system.
+const ARCHIVE: &str = "initramfs";
+/// Link in the folder of a run to the scratch folder.
+const SCRATCH: &str = "scratch";
+/// The CPU: all that QEMU can emulate but a fifth level of page tables, which makes each way through them longer.
+const CPU: &str = "max,la57=off";
+/// The kernel's command line: its console; its messages, which cost no time that could be measured, and a guest that
+/// hangs has nothing else to say; the end when it panics. Where the host gives the emulator no time for a while, the check
+/// of the timer finds none, and the kernel panics. A guest needs no protection, and an emulator has no quick way
+/// through the returns and flushes that keep attackers out: a fork takes half of the time without them.
+const WORDS: &str = "console=ttyS0 loglevel=7 panic=-1 no_timer_check mitigations=off";
 /// Variables that a command gets from the caller.
 const KEPT_VARIABLES: [&str; 3] = ["HOME", "LANG", "LC_ALL"];
-/// Bytes that may be added to a kernel's command line: x86 takes 2048 (`COMMAND_LINE_SIZE`), and
-/// virtme-ng and a long cache folder need about half of them.
+/// Bytes that may be added to a kernel's command line: x86 takes 2048 (`COMMAND_LINE_SIZE`).
 const MOST_APPENDED: usize = 1024;
 /// How often a guest is booted at most when the emulator fails before the command started.
 const ATTEMPTS: u32 = 4;
@@ -120,7 +133,7 @@ pub enum GuestError {
         appended_tail("the end of its console", console)
     )]
     Ended {
-        /// The last lines of what virtme-ng and QEMU wrote.
+        /// The last lines of what QEMU wrote.
         log: Tail,
         /// The last lines of its console.
         console: Tail,
@@ -217,70 +230,88 @@ impl Guest {
     fn prepare(&self, command: &[OsString]) -> Result<tempfile::TempDir, GuestError> {
         let folder = engine::folder().map_err(GuestError::Start)?;
         if let Some(scratch) = &self.scratch {
-            // A link, because virtme-ng takes paths of few characters only.
+            // A link, because an option of QEMU's ends at a comma.
             fs::read_dir(scratch)
-                .and_then(|_| symlink(scratch.canonicalize()?, folder.path().join("scratch")))
+                .and_then(|_| symlink(scratch.canonicalize()?, folder.path().join(SCRATCH)))
                 .map_err(|source| GuestError::Scratch { path: scratch.clone(), source })?;
         }
         let mut variables = self.variables.clone();
         if self.scratch.is_some() {
             variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
         }
-        let text = script::script(self.directory.as_deref(), &variables, &self.programs, command);
+        let busybox = &self.tools.busybox;
+        let text = script::script(self.directory.as_deref(), &variables, &self.programs, command, busybox);
         let start = folder.path().join(engine::SHARE).join(script::START);
         fs::write(start, text).map_err(GuestError::Start)?;
+        let archive = self.archive().map_err(GuestError::Start)?;
+        fs::write(folder.path().join(ARCHIVE), archive).map_err(GuestError::Start)?;
         Ok(folder)
     }
 
-    /// The command line of virtme-ng, to be started in the folder of a run.
-    fn emulator(&self, append: &[&str]) -> Vec<OsString> {
-        let mut line = vec![self.tools.virtme.clone().into_os_string()];
-        let mut add = |words: &[&str]| line.extend(words.iter().map(OsString::from));
-        add(&["--mods=auto", "--force-9p", "--disable-kvm", "--disable-microvm"]);
-        add(&["--script-sh", &format!("exec /bin/sh {}/{}", script::RUN_FOLDER, script::START)]);
-        add(&[&format!("--rwdir={}={}", script::RUN_FOLDER, engine::SHARE)]);
-        if self.scratch.is_some() {
-            add(&[&format!("--rwdir={}=scratch", script::SCRATCH_FOLDER)]);
+    /// The guest's first file system.
+    fn archive(&self) -> io::Result<Vec<u8>> {
+        let modules = Modules::find(&self.kernel.image)?;
+        let needed = modules.as_ref().map_or(&[][..], |modules| &modules.needed);
+        let mut archive = Archive::new();
+        let mut add = |name: &str, content: &[u8]| archive.file(name, content).map_err(io::Error::other);
+        add(init_script::BUSYBOX, &fs::read(&self.tools.busybox)?)?;
+        for (number, module) in needed.iter().enumerate() {
+            add(&format!("{}/{number}.ko", init_script::MODULES), &modules::content(module)?)?;
         }
-        for folder in WRITABLE.into_iter().filter(|folder| Path::new(folder).is_dir()) {
-            add(&["--overlay-rwdir", folder]);
+        let mut guest = init_script::Guest {
+            modules: needed.len(),
+            loads_modules: modules.is_some(),
+            writable: WRITABLE.iter().filter_map(|folder| Path::new(folder).canonicalize().ok()).collect(),
+            has_scratch: self.scratch.is_some(),
+            all_modules: None,
+        };
+        if let Some(Modules { release, folder, .. }) = &modules {
+            let of_host = Path::new(MODULES).canonicalize().ok();
+            // Without it a folder is made, in the guest's memory.
+            if of_host.is_none() {
+                guest.writable.extend(Path::new(MODULES).parent().and_then(|lib| lib.canonicalize().ok()));
+            }
+            let place = of_host.unwrap_or_else(|| MODULES.into()).join(release.text());
+            guest.all_modules = (place != *folder).then_some((folder.as_path(), place));
         }
-        if !Path::new(MODULES).is_dir() {
-            add(&["--overlay-rwdir", "/lib"]);
-        }
-        // The kernel's messages cost no time that could be measured, and a guest that hangs has
-        // nothing else to say. Where the host gives the emulator no time for a while, the check of the
-        // timer finds none, and the kernel panics. A guest needs no protection, and an emulator has no quick way
-        // through the returns and flushes that keep attackers out: a fork takes half of the time without them.
-        for word in ["loglevel=7", "no_timer_check", "mitigations=off"].iter().chain(append) {
-            add(&[&format!("--kopt={word}")]);
-        }
-        line.extend(["--qemu-bin".into(), self.tools.qemu.clone().into_os_string()]);
-        line.extend(["--kimg".into(), self.kernel.image.clone().into_os_string()]);
-        line.push("--qemu-opts".into());
-        line.extend(self.qemu_line().into_iter().map(OsString::from));
-        line.extend(self.qemu_arguments.iter().cloned());
-        line
+        add(init_script::INIT, &init_script::init(&guest))?;
+        Ok(archive.finish())
     }
 
-    /// QEMU's own arguments. virtme-ng has given its consoles names by then; here they are sent to
-    /// where this run wants them.
-    fn qemu_line(&self) -> Vec<String> {
+    /// The command line of QEMU, to be started in the folder of a run.
+    fn emulator(&self, append: &[&str]) -> Vec<OsString> {
+        let mut line = vec![self.tools.qemu.clone().into_os_string()];
+        line.extend(["-kernel".into(), self.kernel.image.clone().into_os_string()]);
+        let mut add = |option: &str, value: &str| line.extend([option.into(), value.into()]);
         let threads = match self.threads {
             Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
             _ => "single",
         };
-        let mut line = vec!["-accel".to_owned(), format!("tcg,thread={threads}")];
-        for (console, target) in [
-            ("console", engine::CONSOLE),
-            ("stdout", engine::STDOUT),
-            ("dev_stdout", engine::STDOUT),
-            ("stderr", engine::STDERR),
-            ("dev_stderr", engine::STDERR),
-        ] {
-            line.extend(["-set".to_owned(), format!("chardev.{console}.path={target}")]);
+        add("-machine", "q35");
+        add("-cpu", CPU);
+        add("-accel", &format!("tcg,thread={threads}"));
+        add("-display", "none");
+        add("-initrd", ARCHIVE);
+        add("-append", &[WORDS].iter().chain(append).copied().collect::<Vec<_>>().join(" "));
+        add("-chardev", &format!("file,id=console,path={}", engine::CONSOLE));
+        add("-serial", "chardev:console");
+        let scratch = self.scratch.as_ref().map(|_| (init_script::SCRATCH_TAG, SCRATCH, ""));
+        let folders =
+            [(init_script::ROOT_TAG, "/", ",readonly=on"), (init_script::RUN_TAG, engine::SHARE, "")];
+        for (tag, path, rights) in folders.into_iter().chain(scratch) {
+            add("-fsdev", &format!("local,id={tag},path={path},security_model=none,multidevs=remap{rights}"));
+            add("-device", &format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
         }
-        line.extend(qemu::arguments(&self.layout, Arch::X86));
+        add("-device", "virtio-serial-pci");
+        for (port, path) in
+            init_script::PORTS.into_iter().zip([engine::STDOUT, engine::STDERR].iter().cycle())
+        {
+            add("-chardev", &format!("file,id={port},path={path}"));
+            add("-device", &format!("virtserialport,chardev={port},name={port}"));
+        }
+        line.extend(["-nodefaults".into(), "-no-reboot".into()]);
+        line.extend(qemu::arguments(&self.layout, Arch::X86).into_iter().map(OsString::from));
+        line.extend(self.qemu_arguments.iter().cloned());
         line
     }
 }
@@ -331,15 +362,15 @@ mod tests {
     use crate::layout::Limits;
     use nodewise_machine::spec;
 
-    /// A guest whose virtme-ng runs a shell script in the folder of a run; `$HERE` is a folder that
+    /// A guest whose QEMU runs a shell script in the folder of a run; `$HERE` is a folder that
     /// outlives it.
     fn guest(folder: &Path, script: &str) -> Guest {
         let image = folder.join("script");
         fs::write(&image, script).unwrap();
-        let virtme = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/virtme-run");
+        let qemu = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/qemu");
         let layout = Layout::new(&spec::machine("(1c 1G)").unwrap(), &Limits::default()).unwrap();
         let path = std::env::var("PATH").unwrap();
-        Guest::new(layout, Kernel { image, release: None }, Tools { qemu: "/bin/qemu".into(), virtme, path })
+        Guest::new(layout, Kernel { image, release: None }, Tools { qemu, busybox: "/bin/sh".into(), path })
     }
 
     fn run(script: &str) -> Result<Output, String> {
@@ -433,29 +464,39 @@ mod tests {
     }
 
     #[test]
-    fn virtme_gets_the_kernel_the_folders_and_the_words() {
+    fn qemu_gets_the_kernel_the_folders_and_the_nodes() {
         let folder = tempfile::tempdir().unwrap();
         let mut guest = guest(folder.path(), "");
         guest.kernel.image = "/kernels/vmlinuz".into();
         guest.scratch = Some(folder.path().to_owned());
         guest.qemu_arguments = vec!["-device".into(), "pxb-pcie".into()];
-        let line: Vec<String> = guest
-            .emulator(&["numa=fake=4"])
-            .into_iter()
-            .skip(1)
-            .map(|word| word.into_string().unwrap())
-            .collect();
-        let line = line.join(" ");
-        let start = "--mods=auto --force-9p --disable-kvm --disable-microvm --script-sh exec /bin/sh \
-                     /run/nodewise/lab/start --rwdir=/run/nodewise/lab=share --rwdir=/run/nodewise/scratch=scratch";
-        let end = "--kopt=loglevel=7 --kopt=no_timer_check --kopt=mitigations=off --kopt=numa=fake=4 --qemu-bin /bin/qemu --kimg /kernels/vmlinuz --qemu-opts \
-                   -accel tcg,thread=single -set chardev.console.path=console -set chardev.stdout.path=/dev/fd/3 \
-                   -set chardev.dev_stdout.path=/dev/fd/3 -set chardev.stderr.path=/dev/fd/4 -set \
-                   chardev.dev_stderr.path=/dev/fd/4 -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1 -object \
-                   memory-backend-ram,id=node0,size=1024M -numa node,nodeid=0,cpus=0-0,memdev=node0 -numa \
-                   dist,src=0,dst=0,val=10 -device pxb-pcie";
-        assert!(line.starts_with(start), "{line}");
-        assert!(line.ends_with(end), "{line}");
-        assert!(line.contains("--overlay-rwdir /tmp"), "{line}");
+        let words = guest.emulator(&["numa=fake=4"]).into_iter().skip(1);
+        let line = words.map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            line,
+            "-kernel /kernels/vmlinuz -machine q35 -cpu max,la57=off -accel tcg,thread=single -display none -initrd \
+             initramfs -append console=ttyS0 loglevel=7 panic=-1 no_timer_check mitigations=off numa=fake=4 \
+             -chardev file,id=console,path=console -serial chardev:console \
+             -fsdev local,id=root,path=/,security_model=none,multidevs=remap,readonly=on \
+             -device virtio-9p-pci,fsdev=root,mount_tag=root \
+             -fsdev local,id=run,path=share,security_model=none,multidevs=remap \
+             -device virtio-9p-pci,fsdev=run,mount_tag=run \
+             -fsdev local,id=scratch,path=scratch,security_model=none,multidevs=remap \
+             -device virtio-9p-pci,fsdev=scratch,mount_tag=scratch -device virtio-serial-pci \
+             -chardev file,id=stdout,path=/dev/fd/3 -device virtserialport,chardev=stdout,name=stdout \
+             -chardev file,id=stderr,path=/dev/fd/4 -device virtserialport,chardev=stderr,name=stderr \
+             -chardev file,id=dev_stdout,path=/dev/fd/3 -device virtserialport,chardev=dev_stdout,name=dev_stdout \
+             -chardev file,id=dev_stderr,path=/dev/fd/4 -device virtserialport,chardev=dev_stderr,name=dev_stderr \
+             -nodefaults -no-reboot -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1 -object \
+             memory-backend-ram,id=node0,size=1024M -numa node,nodeid=0,cpus=0-0,memdev=node0 -numa \
+             dist,src=0,dst=0,val=10 -device pxb-pcie"
+        );
+    }
+
+    #[test]
+    fn a_guest_has_its_first_script_and_shell() {
+        let archive = run("cat initramfs >&3; echo 0 > share/status").unwrap().stdout;
+        let has = |part: &[u8]| archive.windows(part.len()).any(|window| window == part);
+        assert!(has(b"bin/busybox\0") && has(b"\x7fELF") && has(b"switch_root"));
     }
 }

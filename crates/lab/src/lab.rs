@@ -38,7 +38,7 @@ impl Lab {
     /// Something is missing; the message names it and the command that fetches it.
     pub fn find(choice: &KernelChoice) -> Result<Self, LabError> {
         let cache = Cache::locate()?;
-        Ok(Self { tools: Tools::find(&cache)?, kernel: Kernel::find(&cache, choice, Arch::X86)? })
+        Ok(Self { tools: Tools::find()?, kernel: Kernel::find(&cache, choice, Arch::X86)? })
     }
 
     /// The lab for a test that needs it. `Err` is the one line to print when the test cannot run

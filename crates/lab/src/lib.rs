@@ -1,8 +1,7 @@
 //! A machine you can boot: [`Machine`](nodewise_machine::Machine) to a QEMU guest with a real kernel.
 //!
-//! The engine is virtme-ng: the guest sees the host's files, read-only, and boots a kernel of
-//! Debian's in some seconds, emulated, without any privilege on the host. Guests of arm64 see nothing
-//! of the host and run static programs that they are given.
+//! A guest sees the host's files, read-only, through 9p, and boots a kernel of Debian's in some seconds, emulated, without
+//! any privilege on the host. Guests of arm64 see nothing of the host and run static programs that they are given.
 //!
 //! # Modules
 //!
@@ -11,10 +10,12 @@
 //! - `qemu.rs` from a layout to QEMU's arguments
 //! - `cache.rs`, `kernel.rs`, `tools.rs` where the fetched parts are, which kernel, which programs
 //! - `lab.rs` all of these found at once, also for tests
-//! - `guest.rs` a guest and a command in it; `script.rs` what runs around the command; `engine.rs` one boot
-//!   and its end; `stage.rs` the stage of a start; `console.rs` the messages of a failed guest
+//! - `guest.rs` a guest and a command in it; `engine.rs` one boot and its end; `stage.rs` the stage of a start; `console.rs`
+//!   the messages of a failed guest
+//! - `initramfs.rs` the first file system, which its kernel unpacks into memory; `modules.rs` what it needs of the kernel's
+//!   modules; `init_script.rs` the first program; `script.rs` what runs around the command
 //! - `arch.rs` the architectures of guests; for tests (the feature `arm64`): `arm64.rs` guests of arm64, which see nothing of the host: their
-//!   kernel unpacks what they have (`initramfs.rs`), and their first program is `init.rs`, built as
+//!   first program is `init.rs`, built as
 //!   `lab-init`
 #![forbid(unsafe_code)]
 
@@ -25,11 +26,12 @@ pub mod cache;
 pub mod console;
 mod engine;
 pub mod guest;
-#[cfg(any(test, feature = "arm64"))]
+pub mod init_script;
 pub mod initramfs;
 pub mod kernel;
 pub mod lab;
 pub mod layout;
+pub mod modules;
 pub mod qemu;
 pub mod script;
 pub mod stage;

@@ -26,12 +26,14 @@ pub const STATUS: &str = "status";
 ///
 /// The command gets exactly these variables and arguments, whatever bytes they hold, and nothing of
 /// what the guest's init and kernel left in the environment. It starts in `directory` when the
-/// guest has it, else in `/`. Files of `programs` are copied into [`PROGRAMS_FOLDER`] first, under their names there.
+/// guest has it, else in `/`. The shell is the guest's first process: at the end it becomes `busybox`, which switches the
+/// guest off. Files of `programs` are copied into [`PROGRAMS_FOLDER`] first, under their names there.
 pub fn script(
     directory: Option<&Path>,
     variables: &[(OsString, OsString)],
     programs: &[(String, PathBuf)],
     command: &[OsString],
+    busybox: &Path,
 ) -> Vec<u8> {
     let mut script = b"#!/bin/sh\n".to_vec();
     if !programs.is_empty() {
@@ -66,12 +68,14 @@ pub fn script(
         script.push(b' ');
         script.extend(quote(argument));
     }
-    script.extend(format!("\nstatus=$?\necho $status > {RUN_FOLDER}/{STATUS}\nexit $status\n").bytes());
+    script.extend(format!("\nstatus=$?\necho $status > {RUN_FOLDER}/{STATUS}\nexec ").bytes());
+    script.extend(quote(busybox.as_os_str()));
+    script.extend(b" poweroff -f\n");
     script
 }
 
 /// Bytes as one word of a shell.
-fn quote(text: &OsStr) -> Vec<u8> {
+pub(crate) fn quote(text: &OsStr) -> Vec<u8> {
     let quoted = shlex::bytes::try_quote(text.as_encoded_bytes());
     quoted.expect("words, variables and paths of a command have no NUL").into_owned()
 }
@@ -93,8 +97,14 @@ mod tests {
         let variables = [("PATH".into(), "/bin".into()), ("A B".into(), "it's".into())];
         let command = ["echo".into(), "two words".into(), OsString::new()];
         let programs = [("tool".to_owned(), PathBuf::from("/a b/tool.small"))];
-        let text =
-            String::from_utf8(script(Some(Path::new("/a b")), &variables, &programs, &command)).unwrap();
+        let text = String::from_utf8(script(
+            Some(Path::new("/a b")),
+            &variables,
+            &programs,
+            &command,
+            Path::new("/bin/busybox"),
+        ))
+        .unwrap();
         assert_eq!(
             text,
             "#!/bin/sh\n\
@@ -106,7 +116,7 @@ mod tests {
              env -i 'PATH=/bin' \"A B=it's\" nice -n 0 -- echo 'two words' ''\n\
              status=$?\n\
              echo $status > /run/nodewise/lab/status\n\
-             exit $status\n"
+             exec /bin/busybox poweroff -f\n"
         );
     }
 

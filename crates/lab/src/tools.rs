@@ -1,9 +1,10 @@
 //! The programs a guest is built with, and where they are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cache::{Cache, VIRTME_VERSION};
+use nodewise_machine::printable::quote;
 
 /// A program that the lab needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,19 +31,17 @@ pub const QEMU_ARM: Program = Program {
 pub const SETSID: Program =
     Program { name: "setsid", package: "util-linux", purpose: "makes the guest one group of processes" };
 
+/// The shell of the guest's first file system, where nothing else is.
+const BUSYBOX: Program =
+    Program { name: "busybox", package: "busybox-static", purpose: "mounts the guest's file systems" };
+
 /// Every program of the system that guests of x86-64 need.
-pub const PROGRAMS: [Program; 6] = [
+pub const PROGRAMS: [Program; 4] = [
     QEMU,
-    Program { name: "modprobe", package: "kmod", purpose: "finds the kernel's modules" },
-    // Without it a guest lacks /dev/virtio-ports, through which output and exit code come back.
-    Program { name: "udevadm", package: "udev", purpose: "names the guest's devices" },
-    Program { name: "busybox", package: "busybox-static", purpose: "mounts the guest's first file system" },
-    Program { name: "file", package: "file", purpose: "shows which kernel an image holds" },
+    Program { name: "modprobe", package: "kmod", purpose: "loads modules in the guest" },
+    BUSYBOX,
     SETSID,
 ];
-
-/// The program that builds the guest's first file system and QEMU's command line.
-const VIRTME: &str = "virtme-ng";
 
 /// Where administrators' programs are; not in the `PATH` of every user.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -52,6 +51,9 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 pub enum ToolsError {
     #[error("the lab lacks {}: install what is missing with {}", names.join(", "), installing(names))]
     Missing { names: Vec<String> },
+    /// Nothing is beside it where it starts.
+    #[error("{} needs libraries, which a guest does not have when it starts: `apt install {}` as root", quote(&path.to_string_lossy()), BUSYBOX.package)]
+    Busybox { path: PathBuf },
     /// Guests run the host's programs, so host and guest are of one architecture.
     #[error("the lab builds x86-64 machines only: this one is {architecture}")]
     Architecture {
@@ -64,44 +66,56 @@ pub enum ToolsError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     pub qemu: PathBuf,
-    /// `virtme-run` of virtme-ng.
-    pub virtme: PathBuf,
+    /// A static one.
+    pub busybox: PathBuf,
     /// `PATH` for what runs on the host.
     pub path: String,
 }
 
 impl Tools {
-    /// Looks for the programs: virtme-ng in the cache first, the others where the system keeps them.
+    /// Looks for the programs where the system keeps them.
     ///
     /// # Errors
-    /// Some are missing (all of them are named), or this architecture is not supported.
-    pub fn find(cache: &Cache) -> Result<Self, ToolsError> {
+    /// Some are missing (all of them are named), one does not fit, or this architecture is not supported.
+    pub fn find() -> Result<Self, ToolsError> {
         if std::env::consts::ARCH != "x86_64" {
             return Err(ToolsError::Architecture { architecture: std::env::consts::ARCH });
         }
-        let path = search_path();
-        let mut names = missing(&PROGRAMS);
-        let fetched = cache.virtme().join("bin/virtme-run");
-        let fetched = Some(fetched).filter(|path| path.is_file() && cache.virtme_mark().is_file());
-        let virtme = fetched.or_else(|| find_program("virtme-run"));
-        if virtme.is_none() {
-            names.push(VIRTME.to_owned());
+        let names = missing(&PROGRAMS);
+        let (qemu, busybox) = match (find_program(QEMU.name), find_program(BUSYBOX.name)) {
+            (Some(qemu), Some(busybox)) if names.is_empty() => (qemu, busybox),
+            _ => return Err(ToolsError::Missing { names }),
+        };
+        if fs::read(&busybox).is_ok_and(|program| needs_libraries(&program)) {
+            return Err(ToolsError::Busybox { path: busybox });
         }
-        match (find_program(QEMU.name), virtme) {
-            (Some(qemu), Some(virtme)) if names.is_empty() => Ok(Self { qemu, virtme, path }),
-            _ => Err(ToolsError::Missing { names }),
-        }
+        Ok(Self { qemu, busybox, path: search_path() })
     }
 }
 
-/// The commands that install missing programs, for people who have the binary and no clone.
+/// Whether a program is started by a loader of libraries.
+///
+/// # Source
+/// elf(5): of a file of 64 bits, the program headers at `e_phoff`, one of the type `PT_INTERP`.
+fn needs_libraries(program: &[u8]) -> bool {
+    const PT_INTERP: [u8; 4] = 3u32.to_ne_bytes();
+    let number = |at: usize, length: usize| {
+        let bytes = program.get(at..at.checked_add(length)?)?;
+        Some(bytes.iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte)))
+    };
+    let (Some(start), Some(size), Some(count)) = (number(0x20, 8), number(0x36, 2), number(0x38, 2)) else {
+        return false;
+    };
+    let mut headers = (0..count).filter_map(|header| start.checked_add(header * size));
+    program.starts_with(b"\x7fELF")
+        && headers.any(|at| program.get(at..).is_some_and(|header| header.starts_with(&PT_INTERP)))
+}
+
+/// The command that installs missing programs, for people who have the binary and no clone.
 fn installing(names: &[String]) -> String {
     let packages = PROGRAMS.iter().filter(|program| names.iter().any(|name| name == program.name));
     let packages: Vec<&str> = packages.map(|program| program.package).collect();
-    let apt = (!packages.is_empty()).then(|| format!("`apt install {}` as root", packages.join(" ")));
-    let pip =
-        names.iter().any(|name| name == VIRTME).then(|| format!("`pip install {VIRTME}=={VIRTME_VERSION}`"));
-    apt.into_iter().chain(pip).collect::<Vec<_>>().join(" and ")
+    format!("`apt install {}` as root", packages.join(" "))
 }
 
 /// The names of the missing programs.
@@ -155,23 +169,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_commands_that_install_it() {
-        let check = |names: &[&str], expected: &str| {
-            let names = names.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(
-                ToolsError::Missing { names }.to_string(),
-                format!("{expected} `pip install {VIRTME}=={VIRTME_VERSION}`")
-            );
-        };
-        check(
-            &["qemu-system-x86_64", "udevadm", "virtme-ng"],
-            "the lab lacks qemu-system-x86_64, udevadm, virtme-ng: install what is missing with `apt install \
-             qemu-system-x86 udev` as root and",
+    fn what_is_missing_is_named_with_the_command_that_installs_it() {
+        let names = ["qemu-system-x86_64", "busybox"].map(str::to_owned).to_vec();
+        assert_eq!(
+            ToolsError::Missing { names }.to_string(),
+            "the lab lacks qemu-system-x86_64, busybox: install what is missing with `apt install qemu-system-x86 \
+             busybox-static` as root"
         );
-        check(&["virtme-ng"], "the lab lacks virtme-ng: install what is missing with");
+    }
+
+    #[test]
+    fn a_program_that_needs_libraries_is_told_from_a_static_one() {
+        assert!(needs_libraries(&fs::read("/bin/sh").unwrap()));
+        // A header of 64 bytes, no program header of that type, and one behind the end.
+        let mut program = b"\x7fELF".to_vec();
+        program.resize(64, 0);
+        assert!(!needs_libraries(&program));
+        program[0x20..0x28].fill(0xff);
+        program[0x36..0x3a].fill(0xff);
+        assert!(!needs_libraries(&program));
+        assert!(!needs_libraries(b"#!/bin/sh\n"));
     }
 
     proptest! {
+        #[test]
+        fn any_program_is_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            needs_libraries(&[b"\x7fELF".as_slice(), &bytes].concat());
+        }
+
         #[test]
         fn any_text_is_read_as_a_version_or_not_without_a_panic(text in any::<String>()) {
             parse_version(&format!("QEMU emulator version {text}"));

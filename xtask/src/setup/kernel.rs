@@ -125,7 +125,7 @@ fn arrange(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     if arch != Arch::X86 {
         return Ok(());
     }
-    // Since Debian 13 modules are packaged under /usr; virtme-ng looks in lib beside boot.
+    // Since Debian 13 modules are packaged under /usr; the lab looks in lib above boot.
     if !tree.join("lib").exists() {
         symlink("usr/lib", tree.join("lib")).context("cannot link lib")?;
     }

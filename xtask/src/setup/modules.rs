@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use nodewise_lab::modules::parse_dependencies;
 
 use crate::program;
 
@@ -56,8 +57,7 @@ const KEPT: [&str; 35] = [
     "arch/x86/kernel/",
 ];
 
-/// Leaves only the modules that guests need, decompressed, since the first file system of a guest
-/// loads them with busybox, which reads no xz.
+/// Leaves only the modules that guests need, decompressed, so that no start of a guest waits for that.
 pub fn prepare(tree: &Path, release: &str) -> Result<()> {
     let modules = tree.join("lib/modules").join(release);
     if !modules.is_dir() {
@@ -128,14 +128,6 @@ fn depmod(tree: &Path, release: &str) -> Result<()> {
     let path =
         nodewise_lab::tools::find_program("depmod").context("depmod is missing: package kmod has it")?;
     program::quiet(Command::new(path).arg("-b").arg(tree).arg(release))
-}
-
-/// Reads modules.dep(5): a module and what it needs, all by their paths.
-fn parse_dependencies(text: &str) -> BTreeMap<&str, Vec<&str>> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(module, needs)| (module, needs.split_ascii_whitespace().collect()))
-        .collect()
 }
 
 /// The modules whose paths start with one of the patterns, and all that they need.

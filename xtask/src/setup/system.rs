@@ -14,14 +14,12 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 24] = [
+const OTHERS: [(&str, &str); 22] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
-    ("ca-certificates", "fetch from PyPI"),
+    ("ca-certificates", "fetch packages through https"),
     ("device-tree-compiler", "tests make device trees with dtc"),
     ("debian-archive-keyring", "check Debian's kernels, on Ubuntu too"),
-    ("python3", "run virtme-ng"),
-    ("python3-venv", "keep virtme-ng apart from the system's Python"),
     ("xz-utils", "unpack kernel modules"),
     ("bubblewrap", "tests put captures in the place of /sys"),
     ("g++", "compile libnuma's tests"),
