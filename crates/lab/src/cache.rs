@@ -15,7 +15,7 @@ use nodewise_machine::printable::quote;
 
 /// Folders that a guest covers with file systems of its own, so that what the host has there cannot
 /// be seen inside.
-const COVERED: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+const COVERED: [&str; 2] = ["/dev", "/run"];
 
 /// Whether a guest sees the host's files under this path.
 pub fn is_seen_by_guests(path: &Path) -> bool {

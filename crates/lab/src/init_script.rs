@@ -75,7 +75,7 @@ until [ -n "$stdout" ] && [ -n "$stderr" ]; do
 done 2> /dev/null
 "#;
 
-/// What a guest has beside the host's files. Paths are the host's, without links in them.
+/// The parts of a guest beside the host's files. Paths are the host's, without links in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guest<'a> {
     /// How many modules are in [`MODULES`].
@@ -98,7 +98,7 @@ pub fn init(guest: &Guest<'_>) -> Vec<u8> {
     }
     script.step(&["mkdir", NEW_ROOT]);
     // The host's files are taken for unchanging: what was read once is not asked for again. Otherwise each program
-    // that starts fetches its pages anew.
+    // that starts fetches its pages again.
     script.step(&["mount", "-t", "9p", "-o", &format!("ro,{FOLDER},cache=loose"), ROOT_TAG, NEW_ROOT]);
     for (kind, options, place) in NEEDED {
         script.step(&["mount", "-t", kind, "-o", options, kind, &format!("{NEW_ROOT}/{place}")]);
@@ -117,9 +117,7 @@ pub fn init(guest: &Guest<'_>) -> Vec<u8> {
     if let Some((folder, place)) = &guest.all_modules {
         script.modules(folder, place);
     }
-    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0")] {
-        script.step(&["ln", "-sf", target, &format!("{NEW_ROOT}/dev/{name}")]);
-    }
+    script.text("must ln -sf /proc/self/fd /r/dev/fd\nmust ln -sf fd/0 /r/dev/stdin\n");
     script.attempt(&["ip", "link", "set", "lo", "up"]);
     if guest.loads_modules {
         script.text(LOAD);

@@ -12,8 +12,8 @@ use std::process::Command;
 use nodewise_machine::KernelRelease;
 use nodewise_machine::printable::{io_words, printable};
 
-/// What a guest needs: PCI devices and ports of virtio, files of the host, folders in which it can write. One that the
-/// kernel has built in, or does not have, is no file.
+/// The modules for PCI devices and ports of virtio, files of the host, folders in which a guest can write. A kernel can have
+/// each of them built in.
 const NEEDED: [&str; 5] = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
 /// Folders with modules of a release, below the root of an installation.
 const FOLDERS: [&str; 2] = ["lib/modules", "usr/lib/modules"];
@@ -35,7 +35,7 @@ pub struct Modules {
 
 impl Modules {
     /// Finds the modules of a kernel image: those under the nearest `lib/modules` above it. `None` where the image
-    /// tells no release, or no folder has modules of it.
+    /// names no release, or no folder has modules of it.
     ///
     /// # Errors
     /// The image or the list of modules cannot be read.

@@ -35,7 +35,7 @@ impl LivePages {
     }
 }
 
-/// The mappings of a running process, with pages drawn anew at each reading.
+/// The mappings of a running process, with pages drawn again at each reading.
 ///
 /// # Errors
 /// As [`mappings::read`].
