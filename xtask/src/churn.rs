@@ -19,7 +19,8 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits, script};
 use nodewise_machine::{Bytes, spec};
 use nodewise_source::process::{self, Pid};
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, InterruptScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
+    ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use rustix::time::{ClockId, clock_gettime};
@@ -259,7 +260,7 @@ fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy([].into()),
         groups: true,
-        interrupts: true,
+        interrupts: InterruptScope::Counts,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,
         pages: Some(PageOptions::default()),

@@ -5,6 +5,7 @@
 //! - `change.rs` the change between two samples, in `change/` that of a node's CPUs
 //! - `attribution.rs` CPU time of a process by node, as far as it is certain
 //! - `locality.rs` a process's memory against the nodes where it runs; uses of a node's memory; sizes of nodes
+//! - `steering.rs` the CPUs that queues of network devices name, against the node of the device
 //! - `matching.rs` which process of one moment is which of another
 //! - `balance.rs` the controller of balance; `balance/limits.rs` its numbers, `balance/never.rs` processes that are left
 //!   alone, `balance/means.rs` pages or threads, `balance/room.rs` budget and room, `balance/plan.rs` its answer
@@ -41,6 +42,7 @@ pub mod owner;
 pub mod rule;
 pub mod rules;
 pub mod situation;
+pub mod steering;
 pub mod thresholds;
 
 pub use advice::Advice;

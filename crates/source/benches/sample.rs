@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, InterruptScope, Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use rustix::time::{ClockId, clock_gettime};
@@ -32,7 +32,7 @@ fn main() {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy([].into()),
         groups: true,
-        interrupts: false,
+        interrupts: InterruptScope::None,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,
         pages: (!without_pages).then(PageOptions::default),

@@ -18,7 +18,8 @@
 //!
 //! # Modules
 //!
-//! - `record/frame.rs` a sample as JSON; in `record/frame/` its processes, and their mappings
+//! - `record/frame.rs` a sample as JSON; in `record/frame/` its processes, their mappings, and
+//!   queues of network devices
 //! - `record/change.rs` the change from one JSON value to the next
 //! - `record/block.rs` blocks: bytes with lengths and checksums
 //! - `record/write.rs` writing, in a bounded size

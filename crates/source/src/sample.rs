@@ -13,8 +13,9 @@
 //! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine and
 //!   its nodes (`system.rs`), of processes (`processes.rs`), their threads (`tasks.rs`) and control groups
 //!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget;
-//!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches,
-//!   `controllers.rs` those of memory controllers, `users.rs` names of users
+//!   `interrupts.rs` devices and the CPUs that serve them, `queues.rs` the CPUs that their queues name,
+//!   `bandwidth.rs` counters of last-level caches, `controllers.rs` those of memory controllers, `users.rs` names of
+//!   users
 //! - `due.rs` when idle objects are read again; `rest.rs` whether a process has run since then;
 //!   `reading.rs` and `missing.rs` a file and why it gave nothing; `clock.rs` the moment; `limit.rs` how many files may
 //!   be open
@@ -29,6 +30,7 @@ mod limit;
 mod missing;
 mod pages;
 mod processes;
+mod queues;
 mod reading;
 mod rest;
 mod sampler;
@@ -57,7 +59,7 @@ pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name, na
 pub use bandwidth::BandwidthScope;
 pub use controllers::{EventCount, EventCounter, EventOpener, EventRefusal, PmuEvent};
 pub use pages::{DrawnPages, PageDrawer, PageOptions};
-pub use sampler::{ProcessScope, SampleOptions, Sampler, ThreadScope};
+pub use sampler::{InterruptScope, ProcessScope, SampleOptions, Sampler, ThreadScope};
 
 /// The running system at one moment.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -354,6 +356,27 @@ pub struct InterruptSample {
     pub lines: Vec<u32>,
     /// Interrupts since boot by the CPU that took them.
     pub by_cpu: Vec<(CpuId, u64)>,
+    /// The queues of a network device: those that receive, then those that transmit. Empty where they were not read.
+    pub queues: Vec<QueueSample>,
+}
+
+/// A queue of a network device.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct QueueSample {
+    /// The kernel's name: `rx-0`, `tx-3`.
+    pub name: String,
+    /// CPUs that process what it received (RPS), or whose packets it transmits (XPS); empty where packets are not
+    /// steered, `None` where the kernel does not say.
+    pub cpus: Option<CpuSet>,
+    /// Flows whose packets it hands to the CPU of their program (RFS); 0 where it does not.
+    pub flows: Option<u64>,
+}
+
+impl QueueSample {
+    /// Whether packets arrive in it; otherwise they leave by it.
+    pub fn receives(&self) -> bool {
+        self.name.starts_with("rx-")
+    }
 }
 
 /// Bytes that hardware counted for one last-level cache: resctrl's `mon_data`.

@@ -160,6 +160,7 @@ fn interrupts_are_counted_by_the_node_of_the_cpu_against_that_of_the_device() {
         node: Some(NodeId::new(1)),
         lines: vec![30],
         by_cpu: (0..).zip(counts).map(|(cpu, count)| (CpuId::new(cpu), count)).collect(),
+        ..InterruptSample::default()
     };
     let (mut before, mut now) = (sample(10), sample(11));
     before.interrupts = vec![device([10, 0, 100])];

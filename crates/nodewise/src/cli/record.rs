@@ -47,7 +47,7 @@ pub struct Record {
     /// first sample, reading them takes at most 1 % of a CPU, and large processes are sampled
     #[arg(long, value_name = "PID|NAME")]
     pub maps: Vec<String>,
-    /// Include the interrupts of devices, by CPU
+    /// Include the interrupts of devices, by CPU, and the CPUs that queues of network devices name
     #[arg(long)]
     pub irq: bool,
     /// Program to run; the recording ends when it does

@@ -88,7 +88,8 @@ pub struct Stat {
     /// List services, containers and other control groups: CPU time, and the memory that is charged to them by node
     #[arg(long, help_heading = "Output")]
     pub services: bool,
-    /// Include the interrupts of devices, and the share that CPUs of other nodes take
+    /// Include the interrupts of devices, the share that CPUs of other nodes take, and the CPUs that queues of network
+    /// devices name
     #[arg(long, help_heading = "Output")]
     pub irq: bool,
     /// Show the memory bandwidth of each last-level cache (MBM, counted by the CPU for resctrl), over one second if no

@@ -16,7 +16,8 @@ use nodewise_machine::Bytes;
 use nodewise_machine::printable::io_words;
 use nodewise_source::record::{Header, Rotation, Writer};
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, InterruptScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
+    ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot};
@@ -54,7 +55,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(BTreeSet::new()),
         groups: true,
-        interrupts: args.irq,
+        interrupts: if args.irq { InterruptScope::Queues } else { InterruptScope::None },
         bandwidth: BandwidthScope::IfCounted,
         controllers: BandwidthScope::IfCounted,
         pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::{Delta, identity};
 use nodewise_source::Detail;
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, InterruptScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
+    ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
@@ -112,7 +113,7 @@ impl Reader<'_> {
             },
             groups: (self.args.check || self.args.services) && self.live,
             pages: self.live.then_some(PageOptions { budget, always }),
-            interrupts: self.args.irq,
+            interrupts: if self.args.irq { InterruptScope::Queues } else { InterruptScope::None },
             bandwidth: if self.args.mbm { BandwidthScope::All } else { BandwidthScope::None },
             controllers: if self.args.uncore { BandwidthScope::All } else { BandwidthScope::None },
         }

@@ -6,6 +6,7 @@
 
 mod maps;
 mod process;
+mod queues;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use maps::MapsFrame;
 pub(super) use process::Texts;
 pub(super) use process::key;
 use process::{AllowedFrame, ProcessFrame, identity};
+use queues::QueueFrames;
 
 /// A fault in a frame: the field, and the right form of it.
 type Fault = String;
@@ -55,6 +57,9 @@ pub(super) struct Frame {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     maps: BTreeMap<String, MapsFrame>,
     interrupts: Vec<InterruptFrame>,
+    /// Missing in recordings of older releases.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    queues: QueueFrames,
     bandwidth: BTreeMap<u32, BandwidthFrame>,
     /// By the CPUs of the die; missing in recordings of older releases.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -429,6 +434,7 @@ impl TryFrom<InterruptFrame> for InterruptSample {
             node: frame.node.map(node).transpose()?,
             lines: frame.lines,
             by_cpu: by_cpu.collect::<Result<_, Fault>>()?,
+            ..Self::default()
         })
     }
 }
@@ -488,6 +494,7 @@ impl Frame {
                 })
                 .collect(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
+            queues: queues::frames(&sample.interrupts),
             bandwidth: bandwidth.collect(),
             controllers: controllers.collect(),
             unread: unread.collect(),
@@ -512,6 +519,9 @@ impl Frame {
         let mut mappings = maps.collect::<Result<Vec<_>, Fault>>()?;
         mappings.sort_by_key(|process| process.identity);
         let groups = self.groups.into_iter().map(|(path, group)| group.into_sample(path, now, texts));
+        let interrupts = self.interrupts.into_iter().map(InterruptSample::try_from);
+        let mut interrupts = interrupts.collect::<Result<Vec<_>, Fault>>()?;
+        queues::add(self.queues, &mut interrupts)?;
         let bandwidth = self.bandwidth.into_iter().map(|(domain, cache)| {
             Ok(BandwidthSample {
                 domain,
@@ -549,11 +559,7 @@ impl Frame {
             users,
             groups: groups.collect::<Result<_, Fault>>()?,
             mappings,
-            interrupts: self
-                .interrupts
-                .into_iter()
-                .map(InterruptSample::try_from)
-                .collect::<Result<_, Fault>>()?,
+            interrupts,
             bandwidth: bandwidth.collect::<Result<_, Fault>>()?,
             controllers,
             unread: unread.collect(),

@@ -1,6 +1,7 @@
 mod maps;
 mod reading;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::process::Pid;
 use crate::sample::{
     Allowed, BalancingFaults, BalancingSample, BandwidthSample, ControllerSample, Denied, GroupSample,
     Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare, PoolSample,
-    PressureSample, ProcessSample, Remedy, Sample, TaskSample, Unread,
+    PressureSample, ProcessSample, QueueSample, Remedy, Sample, TaskSample, Unread,
 };
 
 fn maybe<T: Clone + std::fmt::Debug>(
@@ -237,9 +238,19 @@ fn samples() -> impl Strategy<Value = Sample> {
         maybe(node_ids()),
         any::<Vec<u32>>(),
         prop::collection::vec((cpu_ids(), any::<u64>()), 0..3),
+        prop::collection::vec(
+            (".{0,3}", maybe(prop::collection::btree_set(cpu_ids(), 0..3)), maybe(any::<u64>())),
+            0..3,
+        ),
     );
-    let interrupts =
-        interrupts.prop_map(|(device, node, lines, by_cpu)| InterruptSample { device, node, lines, by_cpu });
+    let interrupts = interrupts.prop_map(|(device, node, lines, by_cpu, queues)| {
+        let queue = |(name, cpus, flows): (String, Option<BTreeSet<CpuId>>, Option<u64>)| QueueSample {
+            name,
+            cpus: cpus.map(|cpus| cpus.into_iter().collect()),
+            flows,
+        };
+        InterruptSample { device, node, lines, by_cpu, queues: queues.into_iter().map(queue).collect() }
+    });
     let remedy = prop_oneof![Just("run as root".to_owned()), ".{0,3}"].prop_map(Remedy::from);
     let unread = (".{0,3}", ".{0,3}", any::<usize>(), maybe(remedy));
     let unread = unread.prop_map(|(fact, reason, objects, remedy)| Unread { fact, reason, objects, remedy });
@@ -509,6 +520,33 @@ fn fields_that_do_not_fit_each_other_are_a_fault() {
     check(&interrupts("[7, 8]"), "");
     check(&interrupts("[7]"), "interrupts: 1 counts for 2 CPUs");
     check(&interrupts("[7, 8, 9]"), "interrupts: 3 counts for 2 CPUs");
+    let queues = |place: &str, cpus: &str| {
+        let queue = format!(r#"{{"name": "rx-0", "cpus": "{cpus}", "flows": 1}}"#);
+        format!(r#"{{"interrupts": [{{"device": "net:x"}}], "queues": {{"{place}": [{queue}]}}}}"#)
+    };
+    check(&queues("0", "0-3"), "");
+    check(&queues("1", "0-3"), "queues: device 1 of 1");
+    check(&queues("18446744073709551615", "0-3"), "queues: device 18446744073709551615 of 1");
+    check(&queues("0", "x"), "\"x\"");
+}
+
+#[test]
+fn queues_that_stay_the_same_are_not_written_again() {
+    let queue = |number: u32| QueueSample { name: format!("rx-{number}"), ..QueueSample::default() };
+    let sample = |seconds: u64| Sample {
+        moment: Moment { since_boot: Duration::from_secs(seconds), ..Moment::default() },
+        interrupts: vec![InterruptSample {
+            device: "net:eth0".to_owned(),
+            by_cpu: vec![(CpuId::new(0), 100 * seconds)],
+            queues: (0..64).map(queue).collect(),
+            ..InterruptSample::default()
+        }],
+        ..Sample::default()
+    };
+    let value = |seconds| serde_json::to_value(Frame::new(&sample(seconds), |_| false)).unwrap();
+    let (before, now) = (value(1), value(2));
+    let change = change::change(&before, &now).unwrap();
+    assert!(change.get("interrupts").is_some() && change.get("queues").is_none(), "{change}");
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use nodewise_machine::{CpuId, NodeId};
 
+use super::queues::QueueTable;
 use super::reading::Reading;
-use super::{InterruptSample, Moment};
+use super::{InterruptSample, InterruptScope, Moment};
 use crate::file;
 use crate::parse::{interrupts, number};
 use crate::tree::{Kept, Tree};
@@ -26,14 +27,20 @@ pub(super) struct InterruptTable {
     file: Kept,
     devices: Vec<InterruptSample>,
     found: Option<Moment>,
+    queues: QueueTable,
 }
 
 impl InterruptTable {
     pub(super) fn new(tree: &Tree) -> Self {
-        Self { file: tree.keep("/proc/interrupts"), devices: Vec::new(), found: None }
+        Self {
+            file: tree.keep("/proc/interrupts"),
+            devices: Vec::new(),
+            found: None,
+            queues: QueueTable::default(),
+        }
     }
 
-    pub(super) fn read(&mut self, reading: &mut Reading<'_>) -> Vec<InterruptSample> {
+    pub(super) fn read(&mut self, reading: &mut Reading<'_>, scope: InterruptScope) -> Vec<InterruptSample> {
         let age = self.found.map(|found| reading.now.since(found));
         if age.is_none_or(|age| age.is_none_or(|age| age >= FIND_EVERY)) {
             self.devices = find(reading.tree);
@@ -55,6 +62,9 @@ impl InterruptTable {
                 }
             }
             device.by_cpu = sums.into_iter().collect();
+        }
+        if scope == InterruptScope::Queues {
+            self.queues.add(reading.tree, reading.now, &mut devices);
         }
         devices
     }
@@ -81,7 +91,7 @@ fn find(tree: &Tree) -> Vec<InterruptSample> {
                 device: format!("{word}:{name}"),
                 node: node.map(NodeId::new),
                 lines,
-                by_cpu: Vec::new(),
+                ..InterruptSample::default()
             });
         }
     }

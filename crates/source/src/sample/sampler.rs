@@ -27,13 +27,23 @@ pub struct SampleOptions {
     pub threads: ThreadScope,
     /// Whether to read the control groups of the processes.
     pub groups: bool,
-    /// Whether to read the interrupts of devices: a large text where CPUs are many.
-    pub interrupts: bool,
+    pub interrupts: InterruptScope,
     pub bandwidth: BandwidthScope,
     /// The traffic of memory controllers, which [`Sampler::counting`] counts.
     pub controllers: BandwidthScope,
     /// Where the memory of the processes is; `None` leaves it out.
     pub pages: Option<PageOptions>,
+}
+
+/// The interrupts of devices in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum InterruptScope {
+    #[default]
+    None,
+    /// Their number by CPU: a large text where CPUs are many.
+    Counts,
+    /// Also the CPUs that queues of network devices name: two or three files for each queue, every ten seconds.
+    Queues,
 }
 
 /// The processes of a sample.
@@ -166,8 +176,8 @@ impl Sampler {
             sample.groups =
                 self.groups.read(&mut reading, &sample.processes, regrouped, page, self.group_room);
         }
-        if self.options.interrupts {
-            sample.interrupts = self.interrupts.read(&mut reading);
+        if self.options.interrupts != InterruptScope::None {
+            sample.interrupts = self.interrupts.read(&mut reading, self.options.interrupts);
         }
         if self.options.bandwidth != BandwidthScope::None {
             sample.bandwidth = self.bandwidth.read(&mut reading, &sample, self.options.bandwidth);
@@ -180,8 +190,8 @@ impl Sampler {
         sample
     }
 
-    /// Changes whose threads the next samples have, and whether they have the interrupts of devices.
-    pub fn look_at(&mut self, threads: ThreadScope, interrupts: bool) {
+    /// Changes whose threads the next samples have, and which interrupts of devices.
+    pub fn look_at(&mut self, threads: ThreadScope, interrupts: InterruptScope) {
         self.options.threads = threads;
         self.options.interrupts = interrupts;
     }

@@ -195,6 +195,7 @@ fn sample_with(nodes: u32, seconds: u64, processes: Vec<ProcessSample>) -> Sampl
             node: Some(NodeId::new(last)),
             lines: vec![30, 31],
             by_cpu: vec![(CpuId::new(0), 700 * seconds), (CpuId::new(last * 4 + 1), 100 * seconds)],
+            ..InterruptSample::default()
         }],
         unread: if closed > 0 { vec![unread] } else { Vec::new() },
         ..Sample::default()

@@ -13,12 +13,14 @@ use nodewise_diagnose::change::{
     BandwidthChange, ControllerChange, CpuLoad, InterruptChange, PressureChange,
 };
 use nodewise_diagnose::locality::{NodeSize, sizes};
-use nodewise_diagnose::sample::{BandwidthSample, ControllerSample, PoolSample, Sample};
+use nodewise_diagnose::sample::{BandwidthSample, ControllerSample, InterruptSample, PoolSample, Sample};
+use nodewise_diagnose::steering::steered_queues;
 use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places};
 use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
 
 /// Types of its fields, for crates that may not use the samples.
 pub use nodewise_diagnose::sample::{BalancingFaults, Denied, Identity, Moment, PageMethod, Remedy, Unread};
+pub use nodewise_diagnose::steering::SteeredQueue;
 pub use nodewise_diagnose::{CpuTime, Window};
 
 pub use finding::{RunningFinding, findings};
@@ -151,9 +153,18 @@ pub struct Balancing {
 pub struct DeviceRow {
     pub change: InterruptChange,
     pub lines: Vec<u32>,
+    /// Queues of a network device, where they were read.
+    pub queues: Vec<SteeredQueue>,
 }
 
 impl DeviceRow {
+    /// Whether one of its queues names CPUs, or hands flows to their programs.
+    pub fn is_steered(&self) -> bool {
+        let names = |steered: &SteeredQueue| steered.queue.cpus.as_ref().is_some_and(|cpus| !cpus.is_empty());
+        let follows = |steered: &SteeredQueue| steered.queue.flows.is_some_and(|flows| flows > 0);
+        self.queues.iter().any(|steered| names(steered) || follows(steered))
+    }
+
     /// The share of its interrupts that CPUs of other nodes take, where that share and their rate are worth a finding.
     pub fn notably_wrong(&self, window: Window) -> Option<f64> {
         let rate = window.rate(Some(self.change.count))?;
@@ -296,11 +307,15 @@ fn balancing(delta: &Delta) -> Balancing {
 }
 
 fn devices(sample: &Sample, delta: &Delta) -> Vec<DeviceRow> {
-    let lines: BTreeMap<&str, &Vec<u32>> =
-        sample.interrupts.iter().map(|device| (device.device.as_str(), &device.lines)).collect();
-    let row = |change: &InterruptChange| DeviceRow {
-        change: change.clone(),
-        lines: lines.get(change.device.as_str()).map(|lines| (*lines).clone()).unwrap_or_default(),
+    let known: BTreeMap<&str, &InterruptSample> =
+        sample.interrupts.iter().map(|device| (device.device.as_str(), device)).collect();
+    let row = |change: &InterruptChange| {
+        let device = known.get(change.device.as_str());
+        DeviceRow {
+            change: change.clone(),
+            lines: device.map(|device| device.lines.clone()).unwrap_or_default(),
+            queues: device.map(|device| steered_queues(device, change, sample)).unwrap_or_default(),
+        }
     };
     let mut rows: Vec<DeviceRow> = delta.interrupts.iter().map(row).collect();
     rows.sort_by(|one, other| {

@@ -14,7 +14,9 @@ use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
 use super::{pretty, rounded};
-use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
+use crate::digest::running::{
+    DeviceRow, NodeRow, ProcessRow, RawCounter, Running, SteeredQueue, TaskRow, findings,
+};
 use bandwidth::{BandwidthJson, ControllerJson};
 use service::ServiceJson;
 
@@ -266,6 +268,19 @@ struct DeviceJson {
     other_nodes_share: Option<f64>,
     by_node: Vec<CountJson>,
     lines: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<QueueJson>,
+}
+
+#[derive(Serialize)]
+struct QueueJson {
+    queue: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_nodes_only: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -557,6 +572,18 @@ impl DeviceJson {
                 .map(|(node, count)| CountJson { node: node.number(), interrupts: *count })
                 .collect(),
             lines: row.lines.clone(),
+            queues: row.queues.iter().map(QueueJson::from).collect(),
+        }
+    }
+}
+
+impl From<&SteeredQueue> for QueueJson {
+    fn from(steered: &SteeredQueue) -> Self {
+        Self {
+            queue: steered.queue.name.clone(),
+            cpus: steered.queue.cpus.as_ref().map(ToString::to_string),
+            flows: steered.queue.flows,
+            other_nodes_only: steered.is_remote,
         }
     }
 }

@@ -8,6 +8,7 @@ use nodewise_diagnose::identity::Unit;
 use nodewise_machine::Bytes;
 
 use crate::digest::running::finding::headline;
+use crate::digest::running::words::Direction;
 use crate::digest::running::{Running, findings, words};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -75,6 +76,36 @@ fn devices(running: &Running, page: &mut Page) {
             number(running.rate(Some(row.change.count))),
             percent(row.change.wrong_share()),
             Line::from(words::taken_by(row)),
+        ]);
+    }
+    table.write(page);
+    queues(running, page);
+}
+
+/// Queues of network devices, where one of them steers packets.
+fn queues(running: &Running, page: &mut Page) {
+    let mut rows = running.devices.iter().filter(|row| row.is_steered()).peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    page.heading("CPUs that queues of network devices name", "");
+    let mut table = Table::new(vec![
+        column("device", Align::Left, Keep::Always),
+        column("node", Align::Right, Keep::Always),
+        column("receive (RPS)", Align::Left, Keep::Always),
+        column("flows (RFS)", Align::Right, Keep::Always),
+        column("transmit (XPS)", Align::Left, Keep::Always),
+        column("other nodes only", Align::Left, Keep::Always),
+    ]);
+    for row in rows {
+        let flows = row.queues.iter().filter_map(|steered| steered.queue.flows).reduce(u64::saturating_add);
+        table.row(vec![
+            Line::from(row.change.device.as_str()),
+            row.change.node.map_or_else(Line::new, |node| Line::from(node.to_string())),
+            Line::from(words::steering(row, Direction::Receive)),
+            number(flows.map(|flows| flows as f64)),
+            Line::from(words::steering(row, Direction::Transmit)),
+            Line::from(words::remote_queues(row)),
         ]);
     }
     table.write(page);

@@ -73,6 +73,7 @@ fn device(fixture: &mut Fixture, lines: u32, count: u64) {
         node: Some(NodeId::new(0)),
         lines: (40..40 + lines).collect(),
         by_cpu: vec![(CpuId::new(0), 0), (CpuId::new(6), count)],
+        ..InterruptSample::default()
     };
     fixture.before.interrupts = vec![sample(0)];
     fixture.now.interrupts = vec![sample(count)];

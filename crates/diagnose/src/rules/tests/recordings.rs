@@ -125,6 +125,7 @@ fn rdma_buffers() -> Fixture {
         node: Some(NodeId::new(0)),
         lines: vec![131, 132],
         by_cpu: vec![(CpuId::new(3), count), (CpuId::new(14), 3 * count)],
+        ..InterruptSample::default()
     };
     (fixture.before.interrupts, fixture.now.interrupts) = (vec![sample(0)], vec![sample(24_000)]);
     fixture

@@ -188,6 +188,7 @@ fn interrupted() -> Fixture {
         node: Some(NodeId::new(0)),
         lines: vec![40, 41],
         by_cpu: vec![(CpuId::new(0), count), (CpuId::new(6), count)],
+        ..InterruptSample::default()
     };
     (fixture.before.interrupts, fixture.now.interrupts) = (vec![sample(0)], vec![sample(24_100)]);
     fixture

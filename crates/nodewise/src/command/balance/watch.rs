@@ -11,8 +11,8 @@ use nodewise_source::Detail;
 use nodewise_source::mappings::{SMALLEST_PAGE, walk_price};
 use nodewise_source::process::{claims, status};
 use nodewise_source::sample::{
-    Allowed, BandwidthScope, Identity, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
-    ThreadScope,
+    Allowed, BandwidthScope, Identity, InterruptScope, Moment, PageOptions, ProcessScope, Sample,
+    SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::spare::{has_swap, limit_used};
 use nodewise_source::tree::Tree;
@@ -67,7 +67,7 @@ impl Watcher {
             threads: ThreadScope::Busy(BTreeSet::new()),
             groups: true,
             pages: Some(PageOptions { budget: ONCE, always: BTreeSet::new() }),
-            interrupts: false,
+            interrupts: InterruptScope::None,
             bandwidth: BandwidthScope::None,
             controllers: BandwidthScope::None,
         };

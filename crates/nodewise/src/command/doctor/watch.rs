@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use nodewise_diagnose::Pid;
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, InterruptScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler,
+    ThreadScope,
 };
 use nodewise_source::tree::Tree;
 
@@ -27,7 +28,7 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>) -> Sampler {
         threads: ThreadScope::Busy(named.clone()),
         groups: true,
         pages: Some(PageOptions { budget, always: named }),
-        interrupts: true,
+        interrupts: InterruptScope::Queues,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,
     };

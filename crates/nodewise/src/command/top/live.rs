@@ -11,7 +11,7 @@ use nodewise_machine::Pid;
 use nodewise_machine::printable::printable;
 use nodewise_source::mappings::{PageSource, Thoroughness, read};
 use nodewise_source::sample::{
-    Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    InterruptScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use nodewise_terminal::{Interest, Mappings, Reading};
@@ -109,6 +109,8 @@ impl Live {
             match request {
                 Request::Interest(Interest { threads_of, interrupts, services }) => {
                     let named = threads_of.map(Pid::new).into_iter().collect();
+                    // Its screen of devices has no queues.
+                    let interrupts = if interrupts { InterruptScope::Counts } else { InterruptScope::None };
                     sampler.look_at(ThreadScope::Busy(named), interrupts);
                     sampler.look_at_groups(services);
                 }

@@ -354,11 +354,17 @@ fn interrupts_are_summed_by_device_and_cpu() {
             "/proc/interrupts",
             "       CPU4  CPU5\n 36:  9  9  x\n 37:  1  20  x\n 38:  2  30  x\nERR:  4\n",
         );
-    let read = |files: Memory| {
-        Sampler::new(Tree::memory(files), SampleOptions { interrupts: true, ..SampleOptions::default() })
-            .sample(at(1))
+    let with = |files: Memory, interrupts: InterruptScope| {
+        let options = SampleOptions { interrupts, ..SampleOptions::default() };
+        Sampler::new(Tree::memory(files), options).sample(at(1))
     };
+    let read = |files: Memory| with(files, InterruptScope::Counts);
+    let files = files.file(&format!("{pci}/virtio2/net/eth0/queues/rx-0/rps_cpus"), "30\n");
+    assert_eq!(with(files.clone(), InterruptScope::None).interrupts, []);
+    let queued = with(files.clone(), InterruptScope::Queues).interrupts.remove(0).queues;
+    assert_eq!(queued[0].cpus.as_ref().map(ToString::to_string).as_deref(), Some("4-5"));
     let sample = read(files.clone());
+    assert_eq!(sample.interrupts[0].queues, [], "they were not asked for");
     let [device] = &sample.interrupts[..] else { panic!("one device: {:?}", sample.interrupts) };
     assert_eq!((device.device.as_str(), device.node, &device.lines[..]), ("net:eth0", None, &[37, 38][..]));
     assert_eq!(device.by_cpu, [(CpuId::new(4), 3), (CpuId::new(5), 50)]);

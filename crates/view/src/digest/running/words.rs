@@ -7,7 +7,7 @@ use nodewise_diagnose::sample::{Denied, Unread};
 use nodewise_diagnose::{CpuTime, Window};
 use nodewise_machine::check::node_names;
 use nodewise_machine::printable::visible;
-use nodewise_machine::{Bytes, NodeSet};
+use nodewise_machine::{Bytes, CpuSet, NodeSet};
 
 use super::{DeviceRow, ProcessRow, Running, ServiceRow};
 use crate::digest::counts::plural;
@@ -181,6 +181,38 @@ pub fn taken_by(row: &DeviceRow) -> String {
         format!("node {node} {}", percent(*count as f64 / row.change.count.max(1) as f64))
     });
     taken.collect::<Vec<_>>().join(", ")
+}
+
+/// Queues that a cell names.
+const NAMED_QUEUES: usize = 4;
+
+/// The way of packets through a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Receive,
+    Transmit,
+}
+
+/// The CPUs that the queues of a direction name: `off` where none names any, nothing where the kernel does not say it.
+pub fn steering(row: &DeviceRow, direction: Direction) -> String {
+    let queues = row.queues.iter().map(|steered| &steered.queue);
+    let queues = queues.filter(|queue| queue.receives() == (direction == Direction::Receive));
+    let known: Vec<&CpuSet> = queues.filter_map(|queue| queue.cpus.as_ref()).collect();
+    let named: CpuSet = known.iter().flat_map(|cpus| cpus.iter()).collect();
+    match (known.is_empty(), named.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => "off".to_owned(),
+        (false, false) => named.to_string(),
+    }
+}
+
+/// The queues that name CPUs of other nodes only.
+pub fn remote_queues(row: &DeviceRow) -> String {
+    let remote = row.queues.iter().filter(|steered| steered.is_remote == Some(true));
+    let names: Vec<&str> = remote.map(|steered| steered.queue.name.as_str()).collect();
+    let more = names.len().saturating_sub(NAMED_QUEUES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.iter().take(NAMED_QUEUES).copied().collect::<Vec<_>>().join(", "))
 }
 
 /// A fact that could not be read, why, and what would give it.
