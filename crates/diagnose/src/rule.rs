@@ -1,7 +1,7 @@
 //! A rule: what it finds, what it must know, where its thresholds come from.
 
 use nodewise_machine::Origin;
-use nodewise_source::sample::{Remedy, Sample, Unread};
+use nodewise_source::sample::{InterruptSample, Remedy, Sample, Unread};
 use nodewise_source::site::SiteFact;
 
 use crate::finding::{RuleFinding, Severity};
@@ -29,6 +29,8 @@ pub enum Fact {
     Policies,
     /// Interrupts of devices.
     Interrupts,
+    /// CPUs that queues of network devices name.
+    Queues,
     /// Devices with their nodes.
     Devices,
     /// Pools of huge pages.
@@ -103,6 +105,7 @@ impl Fact {
             Self::Mappings => "mappings of processes",
             Self::Policies => "policies of processes",
             Self::Interrupts => "interrupts of devices",
+            Self::Queues => "queues of network devices",
             Self::Devices => "devices",
             Self::Pools => "pools of huge pages",
             Self::CommandLine => "the kernel's command line",
@@ -149,6 +152,12 @@ impl Fact {
                 !situation.processes.is_empty() && (!is_needed || known)
             }
             Self::Interrupts => !now.interrupts.is_empty(),
+            // Without a network device there is none that they could belong to.
+            Self::Queues => {
+                let is_net = |device: &&InterruptSample| device.device.starts_with("net:");
+                let mut net = now.interrupts.iter().filter(is_net).peekable();
+                net.peek().is_none() || net.any(|device| !device.queues.is_empty())
+            }
             Self::Devices => !machine.devices.is_empty(),
             Self::Pools => now.nodes.iter().any(|node| !node.pools.is_empty()),
             Self::CommandLine => settings.command_line.is_some(),
@@ -263,6 +272,9 @@ impl Fact {
             },
             (_, None) if self.at_site(situation) == Some(Held::Denied) => {
                 lack("permission denied", Some("run as root"))
+            }
+            (Self::Queues, _) if situation.machine.origin != Origin::Live => {
+                lack("this recording does not hold them", None)
             }
             (Self::RunningSystem, _) => lack("a saved machine can lack the files in question", None),
             (Self::Hypervisor, _) => lack("only the running system says it, on x86", None),

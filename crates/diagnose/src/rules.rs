@@ -71,6 +71,7 @@ mod quota_spans_nodes;
 mod ranks_on_one_core;
 mod reserve_too_large;
 mod reserve_too_small;
+mod rps_xps_remote;
 mod scan_too_slow;
 mod server_on_half;
 mod setting_does_not_exist;
@@ -155,6 +156,7 @@ pub static ALL: &[&Rule] = &[
     &kubelet_too_many_nodes::RULE,
     &slurm_no_binding::RULE,
     &irq_remote::RULE,
+    &rps_xps_remote::RULE,
     &device_user_remote::RULE,
     &device_node_unknown::RULE,
     &devices_lopsided::RULE,

@@ -81,6 +81,7 @@ pub mod shown {
     pub const ZONEINFO: &str = "/proc/zoneinfo";
     pub const VMSTAT: &str = "/proc/vmstat";
     pub const INTERRUPTS: &str = "/proc/interrupts";
+    pub const QUEUES: &str = "/sys/class/net/*/queues";
     pub const COMMAND_LINE: &str = "/proc/cmdline";
     pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
     pub const MIN_FREE: &str = "/proc/sys/vm/min_free_kbytes";
@@ -118,5 +119,11 @@ pub mod shown {
     /// The command that lets these CPUs serve an interrupt.
     pub fn affinity_command(line: u32, cpus: &CpuSet) -> String {
         format!("echo {cpus} > /proc/irq/{line}/smp_affinity_list")
+    }
+
+    /// The command that lets these CPUs process the packets of a queue of a network device, `rx-0` or `tx-0`.
+    pub fn queue_command(device: &str, queue: &str, cpus: &CpuSet) -> String {
+        let file = if queue.starts_with("rx-") { "rps_cpus" } else { "xps_cpus" };
+        format!("echo {} > /sys/class/net/{device}/queues/{queue}/{file}", cpus.to_mask())
     }
 }

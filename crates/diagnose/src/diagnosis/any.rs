@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nodewise_machine::mapping::MappingKind;
 use nodewise_machine::printable::printable;
-use nodewise_machine::{Bytes, KernelRelease, MemPolicy, NodeCounters, PolicyMode};
-use nodewise_source::sample::PoolSample;
+use nodewise_machine::{Bytes, CpuId, KernelRelease, MemPolicy, NodeCounters, NodeId, PolicyMode};
+use nodewise_source::sample::{InterruptSample, PoolSample, QueueSample};
 use proptest::prelude::*;
 
 use super::Diagnosis;
@@ -75,6 +75,20 @@ proptest! {
             node.pools = vec![PoolSample { page_size: Bytes::new(pool.0), total: pool.0, free: pool.1, surplus: None }];
             node.allocations = NodeCounters { hit: Some(*hit), foreign: pool.1, ..NodeCounters::default() };
         }
+        let queue = QueueSample {
+            name: format!("{}{line}", if settings.2 { "rx-" } else { "tx-" }),
+            cpus: Some([CpuId::new(settings.0 % 16)].into_iter().collect()),
+            flows: marks,
+        };
+        let device = |count: u64| InterruptSample {
+            device: format!("net:{name}"),
+            node: Some(NodeId::new(settings.1 % 5)),
+            lines: vec![settings.1],
+            by_cpu: vec![(CpuId::new(settings.0 % 16), count)],
+            queues: vec![queue.clone()],
+        };
+        fixture.before.interrupts = vec![device(events[0].0)];
+        fixture.now.interrupts = vec![device(events[0].1)];
         fixture.machine.settings.command_line = Some(line);
         fixture.machine.settings.numa_balancing = Some(settings.0);
         fixture.machine.settings.zone_reclaim_mode = Some(settings.1);

@@ -4,7 +4,7 @@ use nodewise_machine::memory_slot::{MemoryModule, MemorySlot, SlotState};
 use nodewise_machine::{
     CpuId, KernelRelease, MemoryRange, NodeCounters, NodeId, NodeMatrix, Oddity, OddityKind,
 };
-use nodewise_source::sample::InterruptSample;
+use nodewise_source::sample::{InterruptSample, QueueSample};
 
 use super::*;
 use crate::finding::Value;
@@ -95,6 +95,71 @@ fn interrupts_on_another_node() {
     silent(&fixture, rule);
     device(&mut fixture, 2, 4_000);
     silent(&fixture, rule);
+}
+
+#[test]
+fn queues_that_name_another_node() {
+    let rule = &rps_xps_remote::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    device(&mut fixture, 2, 10);
+    let queue = |name: &str, cpus: Option<&[u32]>| QueueSample {
+        name: name.to_owned(),
+        cpus: cpus.map(|cpus| cpus.iter().copied().map(CpuId::new).collect()),
+        flows: None,
+    };
+    // Its interrupts are on CPU 6, which is on node 3.
+    let lacks = |fixture: &Fixture| {
+        let situation = fixture.situation();
+        rule.lacks(&situation).into_iter().map(|lack| lack.fact).collect::<Vec<_>>()
+    };
+    assert_eq!(lacks(&fixture), ["queues of network devices"], "an older recording");
+    assert_eq!(fixture.lacks_at_once(rule), ["rates", "queues of network devices"]);
+    // No steering, not known, over several nodes, and where the interrupts are.
+    let healthy = [
+        queue("rx-0", Some(&[])),
+        queue("rx-1", None),
+        queue("rx-2", Some(&[1, 4])),
+        queue("rx-3", Some(&[7])),
+        queue("tx-0", Some(&[1, 6])),
+        queue("tx-1", Some(&[2, 3])),
+    ];
+    fixture.now.interrupts[0].queues = healthy.to_vec();
+    silent(&fixture, rule);
+    fixture.now.interrupts[0].queues.insert(4, queue("rx-4", Some(&[4])));
+    let found = one(&fixture, rule);
+    assert_eq!(found.summary, "1 of 7 queues of net:eth0, on node 0, name CPUs of node 2 only");
+    fixture.now.interrupts[0].queues[5].cpus = Some([CpuId::new(6)].into_iter().collect());
+    let found = one(&fixture, rule);
+    assert_eq!(found.summary, "3 of 7 queues of net:eth0, on node 0, name CPUs of nodes 1-3 only");
+    let mend = &found.mends[0];
+    let file = |queue: &str, mask: &str| {
+        let file = if queue.starts_with("rx") { "rps_cpus" } else { "xps_cpus" };
+        format!("echo {mask:0>8} > /sys/class/net/eth0/queues/{queue}/{file}")
+    };
+    assert_eq!(mend.commands, [file("rx-4", "3"), file("tx-0", "3"), file("tx-1", "3")]);
+    assert_eq!(mend.undo, [file("rx-4", "10"), file("tx-0", "40"), file("tx-1", "c")]);
+    for name in ["rx-4/$(reboot)", "rx-..", "rx-4;x"] {
+        fixture.now.interrupts[0].queues[4].name = name.to_owned();
+        assert!(one(&fixture, rule).mends.is_empty(), "{name}");
+    }
+    // Idle, of no node, and no network device.
+    let queues = vec![queue("rx-2", Some(&[4]))];
+    let mut with = |count: u64, node: Option<u32>, name: &str, findings: usize| {
+        device(&mut fixture, 2, count);
+        for sample in [&mut fixture.before, &mut fixture.now] {
+            sample.interrupts[0].device = name.to_owned();
+            sample.interrupts[0].node = node.map(NodeId::new);
+        }
+        fixture.now.interrupts[0].queues = queues.clone();
+        assert_eq!(fixture.findings(rule).len(), findings);
+    };
+    with(10, Some(0), "net:eth0", 1);
+    with(0, Some(0), "net:eth0", 0);
+    with(10, None, "net:eth0", 0);
+    with(10, Some(9), "net:eth0", 0);
+    device(&mut fixture, 2, 10);
+    fixture.now.interrupts[0].device = "block:vda".to_owned();
+    assert!(lacks(&fixture).is_empty(), "a machine without network devices lacks none of their queues");
 }
 
 #[test]
