@@ -31,6 +31,8 @@ pub enum Fact {
     Interrupts,
     /// CPUs that queues of network devices name.
     Queues,
+    /// CPUs that may serve interrupts.
+    Affinities,
     /// Devices with their nodes.
     Devices,
     /// Pools of huge pages.
@@ -106,6 +108,7 @@ impl Fact {
             Self::Policies => "policies of processes",
             Self::Interrupts => "interrupts of devices",
             Self::Queues => "queues of network devices",
+            Self::Affinities => "CPUs that may serve interrupts",
             Self::Devices => "devices",
             Self::Pools => "pools of huge pages",
             Self::CommandLine => "the kernel's command line",
@@ -152,6 +155,7 @@ impl Fact {
                 !situation.processes.is_empty() && (!is_needed || known)
             }
             Self::Interrupts => !now.interrupts.is_empty(),
+            Self::Affinities => now.interrupts.iter().any(|device| !device.allowed.is_empty()),
             // Without a network device there is none that they could belong to.
             Self::Queues => {
                 let is_net = |device: &&InterruptSample| device.device.starts_with("net:");
@@ -273,7 +277,7 @@ impl Fact {
             (_, None) if self.at_site(situation) == Some(Held::Denied) => {
                 lack("permission denied", Some("run as root"))
             }
-            (Self::Queues, _) if situation.machine.origin != Origin::Live => {
+            (Self::Queues | Self::Affinities, _) if situation.machine.origin != Origin::Live => {
                 lack("this recording does not hold them", None)
             }
             (Self::RunningSystem, _) => lack("a saved machine can lack the files in question", None),

@@ -42,6 +42,7 @@ mod hugetlb_stays;
 mod inherited_policy;
 mod interleaved_but_small;
 mod irq_remote;
+pub mod irqbalance_against_you;
 mod jvm_numa_unused;
 mod jvm_numa_void;
 mod kernel_memory_lopsided;
@@ -156,6 +157,7 @@ pub static ALL: &[&Rule] = &[
     &kubelet_too_many_nodes::RULE,
     &slurm_no_binding::RULE,
     &irq_remote::RULE,
+    &irqbalance_against_you::RULE,
     &rps_xps_remote::RULE,
     &device_user_remote::RULE,
     &device_node_unknown::RULE,

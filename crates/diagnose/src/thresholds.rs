@@ -329,6 +329,8 @@ catalogue! {
         "part of the device's interrupts on other nodes", OWN;
     IRQ_RATE = ["irq-remote"] "interrupts_per_s", PerSecond("interrupts"), 1000.0, 0.0..=1e12,
         "interrupts of the device in a second", OWN;
+    MOVED_RATE = ["irqbalance-against-you"] "interrupts_per_s", PerSecond("interrupts"), 100.0, 0.0..=1e12,
+        "interrupts of the device in a second, from which its lines matter", OWN;
     QUOTA_NODE = ["quota-spans-nodes"] "node_share", Share, 0.1, 0.0..=1.0,
         "part of the program's CPU time, and of its memory, from which a node counts", OWN;
     POD_STRANDED = ["kubelet-cpu-only"] "stranded_share", Share, 0.1, 0.0..=1.0,

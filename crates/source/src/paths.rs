@@ -81,6 +81,8 @@ pub mod shown {
     pub const ZONEINFO: &str = "/proc/zoneinfo";
     pub const VMSTAT: &str = "/proc/vmstat";
     pub const INTERRUPTS: &str = "/proc/interrupts";
+    pub const AFFINITY: &str = "/proc/irq/N/smp_affinity_list";
+    pub const BOOT_FILES: &str = "/etc/rc.local, /etc/udev/rules.d, /etc/systemd/system";
     pub const QUEUES: &str = "/sys/class/net/*/queues";
     pub const COMMAND_LINE: &str = "/proc/cmdline";
     pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";

@@ -356,6 +356,8 @@ pub struct InterruptSample {
     pub lines: Vec<u32>,
     /// Interrupts since boot by the CPU that took them.
     pub by_cpu: Vec<(CpuId, u64)>,
+    /// CPUs that may serve each line; empty where they were not read. Recordings do not hold them.
+    pub allowed: Vec<(u32, CpuSet)>,
     /// The queues of a network device: those that receive, then those that transmit. Empty where they were not read.
     pub queues: Vec<QueueSample>,
 }

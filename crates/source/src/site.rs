@@ -1,7 +1,9 @@
 //! A machine's site: programs and files that place others, zones and blocks of memory, hints of a board.
 //!
 //! Read once for a diagnosis. Files of `/etc` and `/var` belong to the running system only: captures do not hold them,
-//! because they can name hosts and hold secrets.
+//! because they can name hosts and hold secrets. `site/pinning.rs` finds those that pin interrupts.
+
+mod pinning;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,8 @@ use crate::parse::slurm_conf;
 use crate::sysfs::number_behind;
 use crate::tree::Tree;
 use crate::{paths, system};
+
+pub use pinning::PinningLine;
 
 /// The kubelet's folder, unless its command line names another one.
 const KUBELET: &str = "/var/lib/kubelet";
@@ -67,6 +71,8 @@ pub struct Site {
     pub task_plugins: SiteFact<Option<Vec<String>>>,
     /// The active profile of tuned.
     pub tuned: SiteFact<String>,
+    /// Lines of files that pin interrupts when the host starts.
+    pub pinning: SiteFact<Vec<PinningLine>>,
     /// Nodes whose zones are all movable: the kernel's own memory cannot be there.
     pub movable_only: SiteFact<NodeSet>,
     /// Memory in blocks that are offline, by node.
@@ -90,8 +96,8 @@ impl Site {
     ///
     /// # Source
     /// `/var/lib/kubelet/{config.yaml,cpu_manager_state,memory_manager_state}`, `slurm.conf`,
-    /// `/etc/tuned/active_profile`, `/proc/zoneinfo`, `/sys/devices/system/memory/memoryN/state`,
-    /// `/sys/power/mem_sleep`.
+    /// `/etc/tuned/active_profile`, `/etc/rc.local`, `/etc/udev/rules.d`, `/etc/systemd/system`, `/proc/zoneinfo`,
+    /// `/sys/devices/system/memory/memoryN/state`, `/sys/power/mem_sleep`.
     pub fn read(tree: &Tree) -> Self {
         Self::of(tree, tree.is_live())
     }
@@ -108,6 +114,7 @@ impl Site {
             let slurm = SLURM.iter().map(|path| text(tree, path)).find(|text| *text != SiteFact::Absent);
             site.task_plugins = slurm.unwrap_or(SiteFact::Absent).map(|text| slurm_conf::task_plugins(&text));
             site.tuned = text(tree, TUNED).map(|text| text.trim().to_owned());
+            site.pinning = pinning::read(tree);
         }
         site
     }

@@ -10,6 +10,7 @@ use nodewise_source::sample::{InterruptSample, PoolSample, QueueSample};
 use proptest::prelude::*;
 
 use super::Diagnosis;
+use crate::rules::irqbalance_against_you;
 use crate::situation::Situation;
 use crate::situation::fixture::hostile::texts;
 use crate::situation::fixture::{Fixture, Work, counters, nodes};
@@ -86,6 +87,7 @@ proptest! {
             lines: vec![settings.1],
             by_cpu: vec![(CpuId::new(settings.0 % 16), count)],
             queues: vec![queue.clone()],
+            allowed: vec![(settings.1, [CpuId::new((count % 16) as u32)].into_iter().collect())],
         };
         fixture.before.interrupts = vec![device(events[0].0)];
         fixture.now.interrupts = vec![device(events[0].1)];
@@ -107,7 +109,7 @@ proptest! {
             for process in sample.processes.iter_mut().filter(|process| !process.kernel_thread) {
                 let process = Arc::make_mut(process);
                 process.resident = size.map(Bytes::new);
-                process.name = name.as_str().into();
+                process.name = if settings.2 { irqbalance_against_you::PROGRAM.into() } else { name.as_str().into() };
             }
         }
         let mut limits = Thresholds::default();

@@ -9,6 +9,7 @@ mod balancing;
 mod bound;
 mod counts;
 mod hardware;
+mod interrupts;
 mod machine;
 mod pools;
 mod processes;

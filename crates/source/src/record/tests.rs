@@ -249,7 +249,8 @@ fn samples() -> impl Strategy<Value = Sample> {
             cpus: cpus.map(|cpus| cpus.into_iter().collect()),
             flows,
         };
-        InterruptSample { device, node, lines, by_cpu, queues: queues.into_iter().map(queue).collect() }
+        let queues = queues.into_iter().map(queue).collect();
+        InterruptSample { device, node, lines, by_cpu, queues, ..InterruptSample::default() }
     });
     let remedy = prop_oneof![Just("run as root".to_owned()), ".{0,3}"].prop_map(Remedy::from);
     let unread = (".{0,3}", ".{0,3}", any::<usize>(), maybe(remedy));

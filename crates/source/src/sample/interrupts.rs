@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use nodewise_machine::{CpuId, NodeId};
+use nodewise_machine::{CpuId, CpuSet, NodeId};
 
 use super::queues::QueueTable;
 use super::reading::Reading;
 use super::{InterruptSample, InterruptScope, Moment};
 use crate::file;
-use crate::parse::{interrupts, number};
+use crate::parse::{interrupts, number, set};
 use crate::tree::{Kept, Tree};
 
 /// Devices and their lines are looked for this often.
 const FIND_EVERY: Duration = Duration::from_secs(60);
 /// Classes of devices, with the words before their names.
 const CLASSES: [(&str, &str); 2] = [("/sys/class/net", "net"), ("/sys/class/block", "block")];
+/// Lines whose CPUs are read: some 10 us each.
+const MOST_ALLOWED: usize = 4096;
 /// Where no device is any more.
 const TOP: &str = "/sys/devices";
 /// The fact, in a missing one's line.
@@ -63,11 +65,31 @@ impl InterruptTable {
             }
             device.by_cpu = sums.into_iter().collect();
         }
-        if scope == InterruptScope::Queues {
+        if scope >= InterruptScope::Queues {
             self.queues.add(reading.tree, reading.now, &mut devices);
+        }
+        if scope == InterruptScope::All {
+            let mut room = MOST_ALLOWED;
+            for device in &mut devices {
+                let count = device.lines.len().min(room);
+                device.allowed = allowed(reading.tree, &device.lines[..count]);
+                room -= count;
+            }
         }
         devices
     }
+}
+
+/// The CPUs that may serve each of these lines, as far as the kernel says so.
+///
+/// # Source
+/// `/proc/irq/N/smp_affinity_list`, Linux 3.0.
+fn allowed(tree: &Tree, lines: &[u32]) -> Vec<(u32, CpuSet)> {
+    let cpus = |line: &u32| {
+        let path = format!("/proc/irq/{line}/smp_affinity_list");
+        Some((*line, file::value(tree, &path, set::list::<CpuId>).ok().flatten()?))
+    };
+    lines.iter().filter_map(cpus).collect()
 }
 
 /// Finds devices with lines of their own (MSI). Two names of one device, such as two name spaces of an NVMe

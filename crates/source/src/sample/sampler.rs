@@ -44,6 +44,8 @@ pub enum InterruptScope {
     Counts,
     /// Also the CPUs that queues of network devices name: two or three files for each queue, every ten seconds.
     Queues,
+    /// Also the CPUs that may serve each line: a file for each.
+    All,
 }
 
 /// The processes of a sample.

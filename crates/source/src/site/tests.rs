@@ -58,6 +58,42 @@ fn the_first_file_of_slurm_counts_and_a_profile_is_one_line() {
 }
 
 #[test]
+fn lines_that_pin_interrupts_are_found_and_comments_are_not() {
+    let pinned = |files: Memory| {
+        let found = site(files).pinning;
+        let lines =
+            found.known().map(|lines| lines.iter().map(|at| format!("{}:{}", at.path, at.line)).collect());
+        (lines.unwrap_or_else(Vec::new), found)
+    };
+    assert_eq!(pinned(Memory::new()).1, SiteFact::Absent);
+    let healthy = Memory::new()
+        .file("/etc/rc.local", "#!/bin/sh\n # echo 1 > /proc/irq/40/smp_affinity\nexit 0\n")
+        .file("/etc/udev/rules.d/70-x.rules.bak", "smp_affinity\n")
+        .file("/etc/systemd/system/x.service", "[Service]\n;ExecStart=/usr/sbin/set_irq_affinity.sh eth0\n");
+    assert_eq!(pinned(healthy.clone()).1, SiteFact::Absent);
+    let files = healthy
+        .file(
+            "/etc/rc.d/rc.local",
+            "\u{fffd}\n\nfor i in 40 41; do echo 0-3 > /proc/irq/$i/smp_affinity_list; done\n",
+        )
+        .file(
+            "/etc/udev/rules.d/80-\u{1b}.rules",
+            "RUN+=\"/bin/sh -c 'echo 3 > /proc/irq/40/smp_affinity'\"\n",
+        )
+        .file(
+            "/etc/systemd/system/pin.service",
+            "[Service]\nExecStart=/usr/sbin/set_irq_affinity_bynode.sh 0 eth0\n",
+        );
+    let expected =
+        ["/etc/rc.d/rc.local:3", "/etc/udev/rules.d/80-\u{1b}.rules:1", "/etc/systemd/system/pin.service:2"];
+    assert_eq!(pinned(files.clone()).0, expected);
+    // One that is closed hides no other, and does not prove that there is none.
+    let closed = |files: Memory| files.unreadable("/etc/rc.local", ReadCause::System(13));
+    assert_eq!(pinned(closed(files)).0, expected);
+    assert_eq!(pinned(closed(Memory::new())).1, SiteFact::Denied);
+}
+
+#[test]
 fn a_node_of_movable_zones_only_is_known_by_its_managed_pages() {
     let zone = |node: u32, name: &str, managed: u64| {
         format!("Node {node}, zone {name:>8}\n  pages free     1\n        managed  {managed}\n")

@@ -379,6 +379,13 @@ fn of_pools_and_settings() -> Vec<Case> {
         ),
         case(&thresholds::IRQ_SHARE, irq, 0.6, Silent, interrupted()),
         case(&thresholds::IRQ_RATE, irq, 5_000.0, Silent, interrupted()),
+        case(
+            &thresholds::MOVED_RATE,
+            &irqbalance_against_you::RULE,
+            5_000.0,
+            Silent,
+            interrupts::moved(24_000),
+        ),
     ]
 }
 

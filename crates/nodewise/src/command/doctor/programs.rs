@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use nodewise_diagnose::rules::irqbalance_against_you;
 use nodewise_diagnose::{Pid, Situation};
 use nodewise_source::program::running::{self, RunningProgram};
 use nodewise_source::sample::{Identity, Unread};
@@ -14,8 +15,11 @@ const FACT: &str = "programs of processes";
 /// The time for all of them. One takes less than a millisecond, unless it has thousands of open files.
 const BUDGET: Duration = Duration::from_millis(50);
 
-/// Reads the programs of processes that were asked for, then of those that matter or are at work, the largest first. Ended
-/// processes are left out; a line says how many were too many.
+/// Small programs whose command lines say what they do to others.
+const SMALL: [&str; 1] = [irqbalance_against_you::PROGRAM];
+
+/// Reads the programs of processes that were asked for, then of small ones that rules ask for by name, then of those that
+/// matter or are at work, the largest first. Ended processes are left out; a line says how many were too many.
 pub(super) fn read(
     situation: &Situation<'_>,
     named: Option<&BTreeSet<Pid>>,
@@ -23,11 +27,17 @@ pub(super) fn read(
     let tree = Tree::live();
     let is_named = |identity: &Identity| named.is_some_and(|named| named.contains(&identity.pid));
     let floor = situation.floor();
-    let all = situation.now.processes.iter().filter(|process| !process.kernel_thread);
-    let mut wanted: Vec<Identity> = all.map(|process| process.identity).filter(is_named).collect();
+    let all = || situation.now.processes.iter().filter(|process| !process.kernel_thread);
+    let mut wanted: Vec<Identity> = all().map(|process| process.identity).filter(is_named).collect();
+    // Anybody can give a program such a name.
+    let by_root = all().filter(|process| process.user.is_none_or(|user| user == 0));
+    let small = by_root.filter(|process| SMALL.contains(&&*process.name)).map(|process| process.identity);
+    let small: Vec<Identity> = small.filter(|identity| !is_named(identity)).collect();
+    wanted.extend(&small);
     let matters =
         situation.processes.iter().filter(|process| process.size() >= floor || process.is_at_work());
-    wanted.extend(matters.map(|process| process.process.identity).filter(|identity| !is_named(identity)));
+    let matters = matters.map(|process| process.process.identity);
+    wanted.extend(matters.filter(|identity| !is_named(identity) && !small.contains(identity)));
     let end = Instant::now() + BUDGET;
     let mut programs = BTreeMap::new();
     let mut unpaid = 0;

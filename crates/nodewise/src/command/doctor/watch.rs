@@ -28,7 +28,7 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>) -> Sampler {
         threads: ThreadScope::Busy(named.clone()),
         groups: true,
         pages: Some(PageOptions { budget, always: named }),
-        interrupts: InterruptScope::Queues,
+        interrupts: InterruptScope::All,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,
     };

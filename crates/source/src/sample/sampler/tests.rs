@@ -363,8 +363,17 @@ fn interrupts_are_summed_by_device_and_cpu() {
     assert_eq!(with(files.clone(), InterruptScope::None).interrupts, []);
     let queued = with(files.clone(), InterruptScope::Queues).interrupts.remove(0).queues;
     assert_eq!(queued[0].cpus.as_ref().map(ToString::to_string).as_deref(), Some("4-5"));
+    let files =
+        files.file("/proc/irq/37/smp_affinity_list", "4-5\n").file("/proc/irq/38/smp_affinity_list", "x\n");
+    let all = with(files.clone(), InterruptScope::All).interrupts.remove(0);
+    let allowed: Vec<_> = all.allowed.iter().map(|(line, cpus)| format!("{line}: {cpus}")).collect();
+    assert_eq!((allowed, all.queues), (vec!["37: 4-5".to_owned()], queued));
     let sample = read(files.clone());
-    assert_eq!(sample.interrupts[0].queues, [], "they were not asked for");
+    assert_eq!(
+        (&sample.interrupts[0].queues, &sample.interrupts[0].allowed),
+        (&vec![], &vec![]),
+        "not asked for"
+    );
     let [device] = &sample.interrupts[..] else { panic!("one device: {:?}", sample.interrupts) };
     assert_eq!((device.device.as_str(), device.node, &device.lines[..]), ("net:eth0", None, &[37, 38][..]));
     assert_eq!(device.by_cpu, [(CpuId::new(4), 3), (CpuId::new(5), 50)]);
