@@ -40,7 +40,8 @@
 //! - `balance_journal.rs` the journal of balance: actions on processes, and the way back
 //! - `settings.rs` settings of the running system that nodewise changes, written here only;
 //!   `settings/journal.rs` their old values
-//! - `site.rs` programs and files of a site that place others, zones and blocks of memory, hints of a board
+//! - `site.rs` programs and files of a site that place others, zones and blocks of memory, hints of a board;
+//!   `site/pinning.rs` files that pin interrupts
 //! - `shared.rs` memory that processes share: segments, and file systems in memory
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit; limits of CPU time
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)

@@ -59,7 +59,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let pinning = site.map(Vec::as_slice).unwrap_or_default();
     let moved = |device: &InterruptChange| moved(situation, device, daemon, &bans, pinning);
     let found: Vec<RuleFinding> = delta.interrupts.iter().filter_map(moved).collect();
-    // Without its command line nothing says whether it leaves those lines alone.
+    // Without its command line its bans are not known.
     let is_free = words.is_some() && !bans.is_configured;
     if found.is_empty() && is_free && !pinning.is_empty() { vec![expected(daemon, pinning)] } else { found }
 }
@@ -68,7 +68,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 #[derive(Debug, Default)]
 struct Bans {
     lines: BTreeSet<u32>,
-    /// Whether it has any ban, or a script that decides.
+    /// It has a ban, or a script that decides.
     is_configured: bool,
 }
 

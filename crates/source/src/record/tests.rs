@@ -521,33 +521,6 @@ fn fields_that_do_not_fit_each_other_are_a_fault() {
     check(&interrupts("[7, 8]"), "");
     check(&interrupts("[7]"), "interrupts: 1 counts for 2 CPUs");
     check(&interrupts("[7, 8, 9]"), "interrupts: 3 counts for 2 CPUs");
-    let queues = |place: &str, cpus: &str| {
-        let queue = format!(r#"{{"name": "rx-0", "cpus": "{cpus}", "flows": 1}}"#);
-        format!(r#"{{"interrupts": [{{"device": "net:x"}}], "queues": {{"{place}": [{queue}]}}}}"#)
-    };
-    check(&queues("0", "0-3"), "");
-    check(&queues("1", "0-3"), "queues: device 1 of 1");
-    check(&queues("18446744073709551615", "0-3"), "queues: device 18446744073709551615 of 1");
-    check(&queues("0", "x"), "\"x\"");
-}
-
-#[test]
-fn queues_that_stay_the_same_are_not_written_again() {
-    let queue = |number: u32| QueueSample { name: format!("rx-{number}"), ..QueueSample::default() };
-    let sample = |seconds: u64| Sample {
-        moment: Moment { since_boot: Duration::from_secs(seconds), ..Moment::default() },
-        interrupts: vec![InterruptSample {
-            device: "net:eth0".to_owned(),
-            by_cpu: vec![(CpuId::new(0), 100 * seconds)],
-            queues: (0..64).map(queue).collect(),
-            ..InterruptSample::default()
-        }],
-        ..Sample::default()
-    };
-    let value = |seconds| serde_json::to_value(Frame::new(&sample(seconds), |_| false)).unwrap();
-    let (before, now) = (value(1), value(2));
-    let change = change::change(&before, &now).unwrap();
-    assert!(change.get("interrupts").is_some() && change.get("queues").is_none(), "{change}");
 }
 
 #[test]

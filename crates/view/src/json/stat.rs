@@ -1,6 +1,7 @@
 //! `nodewise.stat/1`: the running system in a window.
 
 mod bandwidth;
+mod queue;
 mod service;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,9 @@ use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
 use super::{pretty, rounded};
-use crate::digest::running::{
-    DeviceRow, NodeRow, ProcessRow, RawCounter, Running, SteeredQueue, TaskRow, findings,
-};
+use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
 use bandwidth::{BandwidthJson, ControllerJson};
+use queue::QueueJson;
 use service::ServiceJson;
 
 /// Writes it for a reader of one document.
@@ -270,17 +270,6 @@ struct DeviceJson {
     lines: Vec<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queues: Vec<QueueJson>,
-}
-
-#[derive(Serialize)]
-struct QueueJson {
-    queue: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpus: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flows: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_nodes_only: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -573,17 +562,6 @@ impl DeviceJson {
                 .collect(),
             lines: row.lines.clone(),
             queues: row.queues.iter().map(QueueJson::from).collect(),
-        }
-    }
-}
-
-impl From<&SteeredQueue> for QueueJson {
-    fn from(steered: &SteeredQueue) -> Self {
-        Self {
-            queue: steered.queue.name.clone(),
-            cpus: steered.queue.cpus.as_ref().map(ToString::to_string),
-            flows: steered.queue.flows,
-            other_nodes_only: steered.is_remote,
         }
     }
 }

@@ -11,6 +11,7 @@ mod latency;
 mod loaded;
 mod picture;
 mod placements;
+mod queues;
 mod rules;
 mod rules_page;
 mod running;

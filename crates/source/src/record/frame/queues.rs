@@ -56,3 +56,48 @@ impl TryFrom<QueueFrame> for QueueSample {
         Ok(Self { name: frame.name, cpus, flows: frame.flows })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nodewise_machine::CpuId;
+
+    use super::super::Frame;
+    use super::*;
+    use crate::record::change::change;
+    use crate::sample::{Moment, Sample};
+
+    #[test]
+    fn queues_that_stay_the_same_are_not_written_again() {
+        let queue = |number: u32| QueueSample { name: format!("rx-{number}"), ..QueueSample::default() };
+        let sample = |seconds: u64| Sample {
+            moment: Moment { since_boot: Duration::from_secs(seconds), ..Moment::default() },
+            interrupts: vec![InterruptSample {
+                device: "net:eth0".to_owned(),
+                by_cpu: vec![(CpuId::new(0), 100 * seconds)],
+                queues: (0..64).map(queue).collect(),
+                ..InterruptSample::default()
+            }],
+            ..Sample::default()
+        };
+        let value = |seconds| serde_json::to_value(Frame::new(&sample(seconds), |_| false)).unwrap();
+        let (before, now) = (value(1), value(2));
+        let changed = change(&before, &now).unwrap();
+        assert!(changed.get("interrupts").is_some() && changed.get("queues").is_none(), "{changed}");
+    }
+
+    #[test]
+    fn queues_of_no_device_and_strange_cpus_are_a_fault() {
+        let check = |place: usize, cpus: &str, expected: &str| {
+            let frame = QueueFrame { name: "rx-0".to_owned(), cpus: Some(cpus.to_owned()), flows: Some(1) };
+            let added = add(BTreeMap::from([(place, vec![frame])]), &mut [InterruptSample::default()]);
+            let fault = added.err().unwrap_or_default();
+            assert!(fault.contains(expected) && fault.is_empty() == expected.is_empty(), "{fault}");
+        };
+        check(0, "0-3", "");
+        check(1, "0-3", "queues: device 1 of 1");
+        check(usize::MAX, "0-3", "queues: device 18446744073709551615 of 1");
+        check(0, "x", "CPUs: ");
+    }
+}
