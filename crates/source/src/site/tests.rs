@@ -61,9 +61,9 @@ fn the_first_file_of_slurm_counts_and_a_profile_is_one_line() {
 fn lines_that_pin_interrupts_are_found_and_comments_are_not() {
     let pinned = |files: Memory| {
         let found = site(files).pinning;
-        let lines =
+        let lines: Option<Vec<String>> =
             found.known().map(|lines| lines.iter().map(|at| format!("{}:{}", at.path, at.line)).collect());
-        (lines.unwrap_or_else(Vec::new), found)
+        (lines.unwrap_or_default(), found)
     };
     assert_eq!(pinned(Memory::new()).1, SiteFact::Absent);
     let healthy = Memory::new()
