@@ -21,6 +21,8 @@ use crate::setting::Setting;
 
 /// Memory of a program, in KiB.
 const MEMORY: u64 = 64 << 10;
+/// Dry runs in which an action must be planned.
+const DRY_RUNS: usize = 8;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// Short windows and low thresholds: nodes of these guests are small.
 const LIMITS: [&str; 8] = [
@@ -41,11 +43,23 @@ pub(super) fn free(context: &Context, program: &Observed) -> Result<(), String> 
         .nodes_with_cpus()
         .iter()
         .fold(CpuSet::new(), |cpus, node| cpus.union(&context.seen.cpus_of(node)));
+    allow(program, &all)
+}
+
+/// Puts the threads of a program on the first node, where another program may have displaced them, and lets them run
+/// everywhere again.
+fn put_back(context: &Context, program: &Observed) -> Result<(), String> {
+    let Nodes { ids: [a, ..], .. } = Nodes::find(context)?;
+    allow(program, &context.seen.cpus_of(a))?;
+    free(context, program)
+}
+
+fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
     let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
     for task in tasks.filter_map(Result::ok) {
         let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
         let task = Task::new(tid).ok_or("thread 0")?;
-        affinity::set_cpus(task, &all).map_err(|error| error.to_string())?;
+        affinity::set_cpus(task, cpus).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
@@ -113,18 +127,34 @@ fn of_process<'v>(list: &'v Value, program: &Observed) -> Option<&'v Value> {
     list.as_array()?.iter().find(|of| of["process"]["pid"].as_u64() == Some(pid))
 }
 
+/// The planned action of a program. A dry run watches as many windows as an action needs, and while a program begins to
+/// work, or where its CPU went to another program, one of them can lack the need: then it waits.
+fn planned(context: &Context, program: &Observed) -> Result<Value, String> {
+    let mut last = Value::Null;
+    for _ in 0..DRY_RUNS {
+        last = plan(context)?;
+        if let Some(action) = of_process(&last["actions"], program) {
+            return Ok(action.clone());
+        }
+        let waits = of_process(&last["waiting"], program).is_some();
+        println!("{FIGURE}a dry run without an action; the program waits: {waits}");
+        put_back(context, program)?;
+    }
+    Err(format!("no action: {last}"))
+}
+
 /// Planned, moved, judged, and taken back.
 pub fn stranded(context: &Context) -> Result<(), String> {
     let _balancing = Setting::with(BALANCING, "0")?;
     let (mut program, node) = start(context, "")?;
     let all = MEMORY << 10;
-    let planned = plan(context)?;
-    let action = of_process(&planned["actions"], &program).ok_or_else(|| format!("no action: {planned}"))?;
+    let action = planned(context, &program)?;
     same("from", action["pages"][0]["from"].as_u64(), Some(u64::from(node.number())))?;
     same("need", action["need"].as_str(), Some("stranded"))?;
     same("pages after a dry run", on(&mut program, node)?, all)?;
     let journal = format!("--journal={}", file("balance").display());
     let words = [&["balance", "--apply", "--for=5m", "--json", &journal][..], &LIMITS].concat();
+    put_back(context, &program)?;
     let (code, lines) = lines_until(context, &words, "judged")?;
     let entry = |name: &str| lines.iter().find(|line| line["entry"] == name);
     let (began, ended) = (entry("began"), entry("ended"));
