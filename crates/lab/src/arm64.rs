@@ -12,21 +12,20 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::arch::Arch;
 use crate::cache::Cache;
 use crate::engine;
 use crate::guest::{GuestError, Output, appended, judge};
-use crate::initramfs::Archive;
+use crate::initramfs::{Archive, read};
 use crate::kernel::{Kernel, KernelChoice};
 use crate::lab::{self, LabError};
 use crate::layout::Layout;
-use crate::qemu;
+use crate::qemu::Emulator;
 use crate::script;
 use crate::tools::{QEMU_ARM, SETSID, ToolsError, find_program, missing, search_path};
-use nodewise_machine::printable::io_words;
 
 /// Where the kernel looks for its first program.
 const INIT: &str = "/init";
@@ -37,8 +36,6 @@ pub const PROGRAMS: &str = "/bin";
 /// Devices in the guest that lead to the command's standard output and error, and to its exit status.
 pub const PORTS: [&str; 3] = ["/dev/ttyS0", "/dev/ttyS1", "/dev/ttyS2"];
 
-/// File in the folder of a run: the first file system.
-const ARCHIVE: &str = "initramfs";
 /// The CPU: one that all versions of QEMU's machine have, without what is slow to emulate (pointer
 /// authentication).
 const CPU: &str = "cortex-a57";
@@ -140,17 +137,11 @@ impl Guest {
     /// Makes the folder of a run, with the guest's first file system.
     fn prepare(&self, command: &[OsString]) -> io::Result<tempfile::TempDir> {
         let folder = engine::folder()?;
-        fs::write(folder.path().join(ARCHIVE), self.archive(command)?)?;
+        fs::write(folder.path().join(engine::ARCHIVE), self.archive(command)?)?;
         Ok(folder)
     }
 
     fn archive(&self, command: &[OsString]) -> io::Result<Vec<u8>> {
-        let read = |path: &Path| {
-            let named = |error: io::Error| {
-                io::Error::new(error.kind(), format!("{}: {}", path.display(), io_words(&error)))
-            };
-            fs::read(path).map_err(named)
-        };
         let mut archive = Archive::new();
         let mut add = |name: &str, content: &[u8]| archive.file(name, content).map_err(io::Error::other);
         add(INIT, &read(&self.init)?)?;
@@ -165,29 +156,28 @@ impl Guest {
 
     /// The command line of QEMU, to be started in the folder of a run.
     fn emulator(&self, append: &[&str]) -> Vec<OsString> {
-        let mut line = vec![self.lab.qemu.clone().into_os_string()];
-        line.extend(["-kernel".into(), self.lab.kernel.image.clone().into_os_string()]);
-        let mut add = |option: &str, value: &str| line.extend([option.into(), value.into()]);
-        add("-machine", "virt,gic-version=3");
-        add("-cpu", CPU);
-        // One thread for all CPUs, as in the guests of x86-64.
-        add("-accel", "tcg,thread=single");
-        add("-display", "none");
-        add("-initrd", ARCHIVE);
-        let words: Vec<&str> = [WORDS].iter().chain(append).copied().collect();
-        add("-append", &words.join(" "));
-        add("-chardev", &format!("file,id=console,path={}", engine::CONSOLE));
-        add("-serial", "chardev:console");
+        let mut devices = Vec::new();
         let status = format!("{}/{}", engine::SHARE, script::STATUS);
         let ends = [("stdout", engine::STDOUT), ("stderr", engine::STDERR), ("status", &status)];
         for (name, path) in ends {
-            add("-chardev", &format!("file,id={name},path={path}"));
+            devices.push(("-chardev", format!("file,id={name},path={path}")));
         }
-        add("-device", "pci-serial-4x,chardev1=stdout,chardev2=stderr,chardev3=status");
-        line.extend(["-nodefaults".into(), "-no-reboot".into()]);
-        line.extend(qemu::arguments(&self.layout, Arch::Arm).into_iter().map(OsString::from));
-        line.extend(self.qemu_arguments.iter().cloned());
-        line
+        devices.push(("-device", "pci-serial-4x,chardev1=stdout,chardev2=stderr,chardev3=status".to_owned()));
+        let emulator = Emulator {
+            qemu: &self.lab.qemu,
+            kernel: &self.lab.kernel.image,
+            machine: "virt,gic-version=3",
+            cpu: CPU,
+            // One thread for all CPUs, as in the guests of x86-64.
+            threads: "single",
+            words: WORDS,
+            append,
+            devices,
+            layout: &self.layout,
+            arch: Arch::Arm,
+            more: &self.qemu_arguments,
+        };
+        emulator.line()
     }
 }
 
@@ -196,6 +186,7 @@ mod tests {
     use super::*;
     use crate::layout::Limits;
     use nodewise_machine::spec;
+    use std::path::Path;
 
     /// A guest whose QEMU runs a shell script in the folder of a run.
     fn guest(folder: &Path, script: &str) -> Guest {

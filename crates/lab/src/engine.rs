@@ -20,6 +20,8 @@ use crate::stage::Stage;
 
 /// Folder in the folder of a run that the guest can write to.
 pub(crate) const SHARE: &str = "share";
+/// File in the folder of a run: the guest's first file system.
+pub(crate) const ARCHIVE: &str = "initramfs";
 /// File with what the guest's kernel writes to its console.
 pub(crate) const CONSOLE: &str = "console";
 /// File with what QEMU has to say.

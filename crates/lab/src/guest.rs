@@ -13,11 +13,11 @@ use crate::arch::Arch;
 use crate::console::{self, Tail};
 use crate::engine::{self, BootReport, End};
 use crate::init_script;
-use crate::initramfs::Archive;
+use crate::initramfs::{Archive, read};
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::modules::{self, Modules};
-use crate::qemu;
+use crate::qemu::Emulator;
 use crate::script;
 use crate::stage::Stage;
 use crate::tools::Tools;
@@ -27,8 +27,6 @@ use crate::tools::Tools;
 const WRITABLE: [&str; 7] = ["/etc", "/home", "/opt", "/root", "/srv", "/tmp", "/var"];
 /// Where a guest finds its kernel's modules.
 const MODULES: &str = "/lib/modules";
-/// File in the folder of a run: the first file system.
-const ARCHIVE: &str = "initramfs";
 /// Link in the folder of a run to the scratch folder.
 const SCRATCH: &str = "scratch";
 /// The CPU: all that QEMU can emulate but a fifth level of page tables, which makes each way through them longer.
@@ -72,8 +70,8 @@ pub struct Guest {
     /// A folder of the host that the guest can write to, at [`script::SCRATCH_FOLDER`]; the command
     /// finds that path in the variable [`script::SCRATCH_VARIABLE`].
     pub scratch: Option<PathBuf>,
-    /// Files that are copied into the guest's memory, to [`script::PROGRAMS_FOLDER`], each under the name there. A guest
-    /// reads the host's files page by page, and again for every process: a large program takes seconds to start.
+    /// Files that are copied into the guest's memory, to [`script::PROGRAMS_FOLDER`], each under the name there: for
+    /// commands that hide the host's folders, and for programs whose pages are not to be read again once memory was short.
     pub programs: Vec<(String, PathBuf)>,
     /// The folder in which the command starts, when the guest has it; else `/`.
     pub directory: Option<PathBuf>,
@@ -244,7 +242,7 @@ impl Guest {
         let start = folder.path().join(engine::SHARE).join(script::START);
         fs::write(start, text).map_err(GuestError::Start)?;
         let archive = self.archive().map_err(GuestError::Start)?;
-        fs::write(folder.path().join(ARCHIVE), archive).map_err(GuestError::Start)?;
+        fs::write(folder.path().join(engine::ARCHIVE), archive).map_err(GuestError::Start)?;
         Ok(folder)
     }
 
@@ -254,7 +252,7 @@ impl Guest {
         let needed = modules.as_ref().map_or(&[][..], |modules| &modules.needed);
         let mut archive = Archive::new();
         let mut add = |name: &str, content: &[u8]| archive.file(name, content).map_err(io::Error::other);
-        add(init_script::BUSYBOX, &fs::read(&self.tools.busybox)?)?;
+        add(init_script::BUSYBOX, &read(&self.tools.busybox)?)?;
         for (number, module) in needed.iter().enumerate() {
             add(&format!("{}/{number}.ko", init_script::MODULES), &modules::content(module)?)?;
         }
@@ -280,39 +278,39 @@ impl Guest {
 
     /// The command line of QEMU, to be started in the folder of a run.
     fn emulator(&self, append: &[&str]) -> Vec<OsString> {
-        let mut line = vec![self.tools.qemu.clone().into_os_string()];
-        line.extend(["-kernel".into(), self.kernel.image.clone().into_os_string()]);
-        let mut add = |option: &str, value: &str| line.extend([option.into(), value.into()]);
-        let threads = match self.threads {
-            Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
-            _ => "single",
-        };
-        add("-machine", "q35");
-        add("-cpu", CPU);
-        add("-accel", &format!("tcg,thread={threads}"));
-        add("-display", "none");
-        add("-initrd", ARCHIVE);
-        add("-append", &[WORDS].iter().chain(append).copied().collect::<Vec<_>>().join(" "));
-        add("-chardev", &format!("file,id=console,path={}", engine::CONSOLE));
-        add("-serial", "chardev:console");
+        let mut devices = Vec::new();
+        let mut add = |option, value| devices.push((option, value));
         let scratch = self.scratch.as_ref().map(|_| (init_script::SCRATCH_TAG, SCRATCH, ""));
         let folders =
             [(init_script::ROOT_TAG, "/", ",readonly=on"), (init_script::RUN_TAG, engine::SHARE, "")];
         for (tag, path, rights) in folders.into_iter().chain(scratch) {
-            add("-fsdev", &format!("local,id={tag},path={path},security_model=none,multidevs=remap{rights}"));
-            add("-device", &format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
+            add("-fsdev", format!("local,id={tag},path={path},security_model=none,multidevs=remap{rights}"));
+            add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
         }
-        add("-device", "virtio-serial-pci");
-        for (port, path) in
-            init_script::PORTS.into_iter().zip([engine::STDOUT, engine::STDERR].iter().cycle())
-        {
-            add("-chardev", &format!("file,id={port},path={path}"));
-            add("-device", &format!("virtserialport,chardev={port},name={port}"));
+        add("-device", "virtio-serial-pci".to_owned());
+        let ends = [engine::STDOUT, engine::STDERR];
+        for (port, path) in init_script::PORTS.into_iter().zip(ends.iter().cycle()) {
+            add("-chardev", format!("file,id={port},path={path}"));
+            add("-device", format!("virtserialport,chardev={port},name={port}"));
         }
-        line.extend(["-nodefaults".into(), "-no-reboot".into()]);
-        line.extend(qemu::arguments(&self.layout, Arch::X86).into_iter().map(OsString::from));
-        line.extend(self.qemu_arguments.iter().cloned());
-        line
+        let threads = match self.threads {
+            Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
+            _ => "single",
+        };
+        let emulator = Emulator {
+            qemu: &self.tools.qemu,
+            kernel: &self.kernel.image,
+            machine: "q35",
+            cpu: CPU,
+            threads,
+            words: WORDS,
+            append,
+            devices,
+            layout: &self.layout,
+            arch: Arch::X86,
+            more: &self.qemu_arguments,
+        };
+        emulator.line()
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use nodewise_lab::arm64::{COMMAND, PORTS, PROGRAMS};
-use nodewise_machine::printable::io_words;
+use nodewise_lab::initramfs::named;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
@@ -57,8 +57,7 @@ fn run() -> io::Result<()> {
 }
 
 fn at(place: impl AsRef<Path>, error: impl Into<io::Error>) -> io::Error {
-    let error = error.into();
-    io::Error::new(error.kind(), format!("{}: {}", place.as_ref().display(), io_words(&error)))
+    named(place.as_ref(), &error.into())
 }
 
 /// Mounts the kernel's file systems, and memory for files.

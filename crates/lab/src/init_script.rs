@@ -26,7 +26,7 @@ pub const PORTS: [&str; 4] = ["stdout", "stderr", "dev_stdout", "dev_stderr"];
 
 /// Options of the host's folders: the protocol, and bytes of one message.
 const FOLDER: &str = "trans=virtio,version=9p2000.L,msize=512000";
-/// Where the script puts the file system that the guest will have.
+/// Where the script puts the file system that the guest will have; the texts below name it, too.
 const NEW_ROOT: &str = "/r";
 
 /// File systems of the kernel's without which nothing runs: type, options, place.
@@ -60,7 +60,7 @@ $($b cat /r/sys/bus/*/devices/*/modalias 2> /dev/null | $b grep -v ^cpu: | $b so
 /// command.
 const END: &str = r#"tries=0
 until [ -n "$stdout" ] && [ -n "$stderr" ]; do
-    [ $tries -lt 100 ] || stop "there are no ports for its output"
+    [ $tries -lt 100 ] || stop "the ports for its output do not appear"
     [ $tries -eq 0 ] || $b sleep 0.1
     tries=$((tries + 1))
     for port in /r/sys/class/virtio-ports/*; do

@@ -6,8 +6,11 @@
 //! the content, each filled up to four bytes.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
 
-use nodewise_machine::printable::quote;
+use nodewise_machine::printable::{io_words, quote};
 
 /// Precedes every header.
 const MAGIC: &str = "070701";
@@ -29,6 +32,19 @@ pub enum ArchiveError {
         /// Its bytes.
         size: usize,
     },
+}
+
+/// Reads a file that an archive is to hold.
+///
+/// # Errors
+/// It cannot be read; the message names it.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path).map_err(|error| named(path, &error))
+}
+
+/// An error with the path that it is about.
+pub fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {}", path.display(), io_words(error)))
 }
 
 /// An archive that grows.
@@ -147,7 +163,7 @@ mod tests {
         archive.file("a/b", b"content of b").unwrap();
         archive.folder("empty");
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("archive"), archive.finish()).unwrap();
+        fs::write(folder.path().join("archive"), archive.finish()).unwrap();
         let unpack = Command::new("busybox")
             .args(["cpio", "-i", "-d", "-F", "archive"])
             .current_dir(folder.path())
@@ -155,11 +171,11 @@ mod tests {
             .status();
         let Ok(status) = unpack else {
             // Straight to the descriptor: what a passing test prints is otherwise swallowed.
-            let _ = writeln!(std::io::stderr(), "skipped: busybox is missing (cargo xtask lab-setup)");
+            let _ = writeln!(io::stderr(), "skipped: busybox is missing (cargo xtask lab-setup)");
             return;
         };
         assert!(status.success());
-        assert_eq!(std::fs::read(folder.path().join("a/b")).unwrap(), b"content of b");
+        assert_eq!(fs::read(folder.path().join("a/b")).unwrap(), b"content of b");
         assert!(folder.path().join("empty").is_dir());
     }
 

@@ -14,9 +14,8 @@
 //!   the messages of a failed guest
 //! - `initramfs.rs` the first file system, which its kernel unpacks into memory; `modules.rs` what it needs of the kernel's
 //!   modules; `init_script.rs` the first program; `script.rs` what runs around the command
-//! - `arch.rs` the architectures of guests; for tests (the feature `arm64`): `arm64.rs` guests of arm64, which see nothing of the host: their
-//!   first program is `init.rs`, built as
-//!   `lab-init`
+//! - `arch.rs` the architectures of guests; for tests (the feature `arm64`): `arm64.rs` guests of arm64, which see nothing of the
+//!   host: their first program is `init.rs`, built as `lab-init`
 #![forbid(unsafe_code)]
 
 pub mod arch;

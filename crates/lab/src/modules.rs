@@ -4,13 +4,15 @@
 //! guest's first program loads them from its first file system, in the order given here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nodewise_machine::KernelRelease;
 use nodewise_machine::printable::{io_words, printable};
+
+use crate::initramfs::{named, read};
 
 /// The modules for PCI devices and ports of virtio, files of the host, folders in which a guest can write. A kernel can have
 /// each of them built in.
@@ -56,10 +58,6 @@ impl Modules {
         };
         Ok(Some(Self { release, folder, needed }))
     }
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {}", path.display(), io_words(error)))
 }
 
 fn read_list(path: &Path) -> io::Result<String> {
@@ -129,7 +127,7 @@ pub fn content(module: &Path) -> io::Result<Vec<u8>> {
         Some("xz") => "xz",
         Some("zst") => "zstd",
         Some("gz") => "gzip",
-        _ => return fs::read(module).map_err(|error| named(module, &error)),
+        _ => return read(module),
     };
     let output = Command::new(program).args(["-d", "-c", "--"]).arg(module).output().map_err(|error| {
         let why = io_words(&error);
@@ -151,6 +149,7 @@ pub fn content(module: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use proptest::prelude::{any, prop_assert, proptest};
+    use std::fs;
 
     const TEXT: &str = "kernel/fs/netfs/netfs.ko.xz:\n\
         kernel/net/9p/9pnet.ko.xz: kernel/fs/netfs/netfs.ko.xz\n\

@@ -1,9 +1,55 @@
 //! Layout to QEMU's arguments. Pure: no program is looked for or started here.
 
+use std::ffi::OsString;
+use std::path::Path;
+
 use nodewise_machine::NodeId;
 
 use crate::arch::Arch;
+use crate::engine;
 use crate::layout::{AccessCell, GuestNode, Layout};
+
+/// An emulator as a guest of either architecture starts it, in the folder of a run.
+pub(crate) struct Emulator<'a> {
+    pub qemu: &'a Path,
+    /// The kernel's image.
+    pub kernel: &'a Path,
+    pub machine: &'static str,
+    pub cpu: &'static str,
+    /// Threads of the host for the CPUs: `single`, `multi`.
+    pub threads: &'static str,
+    /// The kernel's command line, and words to add to it.
+    pub words: &'static str,
+    pub append: &'a [&'a str],
+    /// Devices beside the console, options with their values.
+    pub devices: Vec<(&'static str, String)>,
+    pub layout: &'a Layout,
+    pub arch: Arch,
+    /// Arguments to add.
+    pub more: &'a [OsString],
+}
+
+impl Emulator<'_> {
+    /// Its command line.
+    pub fn line(&self) -> Vec<OsString> {
+        let mut line = vec![self.qemu.into(), "-kernel".into(), self.kernel.into()];
+        let mut add = |option: &str, value: &str| line.extend([option.into(), value.into()]);
+        add("-machine", self.machine);
+        add("-cpu", self.cpu);
+        add("-accel", &format!("tcg,thread={}", self.threads));
+        add("-display", "none");
+        add("-initrd", engine::ARCHIVE);
+        let words: Vec<&str> = [self.words].iter().chain(self.append).copied().collect();
+        add("-append", &words.join(" "));
+        add("-chardev", &format!("file,id=console,path={}", engine::CONSOLE));
+        add("-serial", "chardev:console");
+        self.devices.iter().for_each(|(option, value)| add(option, value));
+        line.extend(["-nodefaults".into(), "-no-reboot".into()]);
+        line.extend(arguments(self.layout, self.arch).into_iter().map(OsString::from));
+        line.extend(self.more.iter().cloned());
+        line
+    }
+}
 
 /// The arguments that give a guest the nodes of a layout: memory, CPUs, distances, and on x86-64 an
 /// HMAT; the device tree of arm64 cannot express costs of accesses.

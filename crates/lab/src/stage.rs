@@ -54,7 +54,7 @@ mod tests {
         check("", Stage::Emulator);
         check("[    0.000000] Linux version 6.12.94+deb13-amd64\r\n", Stage::Kernel);
         check("[    3.1] Run /init as init pro", Stage::Kernel);
-        check("[    3.1] Run /init as init process\r\nvirtme-ng-init: starting\r\n", Stage::Init);
+        check("[    3.1] Run /init as init process\r\nnetfs: FS-Cache loaded\r\n", Stage::Init);
         assert_eq!(Stage::of_console(&[0xff; 64]), Stage::Kernel);
     }
 }
