@@ -123,9 +123,8 @@ pub mod shown {
         format!("echo {cpus} > /proc/irq/{line}/smp_affinity_list")
     }
 
-    /// The command that lets these CPUs process the packets of a queue of a network device, `rx-0` or `tx-0`.
-    pub fn queue_command(device: &str, queue: &str, cpus: &CpuSet) -> String {
-        let file = if queue.starts_with("rx-") { "rps_cpus" } else { "xps_cpus" };
+    /// The command that writes these CPUs to a file of a queue of a network device.
+    pub fn queue_command(device: &str, queue: &str, file: &str, cpus: &CpuSet) -> String {
         format!("echo {} > /sys/class/net/{device}/queues/{queue}/{file}", cpus.to_mask())
     }
 }

@@ -379,6 +379,11 @@ impl QueueSample {
     pub fn receives(&self) -> bool {
         self.name.starts_with("rx-")
     }
+
+    /// The name of the file with its CPUs.
+    pub fn steering_file(&self) -> &'static str {
+        if self.receives() { "rps_cpus" } else { "xps_cpus" }
+    }
 }
 
 /// Bytes that hardware counted for one last-level cache: resctrl's `mon_data`.
@@ -458,6 +463,11 @@ impl Sample {
     /// The node, if it was online.
     pub fn node(&self, node: NodeId) -> Option<&NodeSample> {
         self.nodes.iter().find(|sample| sample.node == node)
+    }
+
+    /// The interrupts of a device, if it had some.
+    pub fn interrupts_of(&self, device: &str) -> Option<&InterruptSample> {
+        self.interrupts.iter().find(|sample| sample.device == device)
     }
 
     /// The process, if it was there.

@@ -36,7 +36,7 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
     let node = device.node?;
     let share = device.wrong_share()?;
     let rate = situation.rate(device.count)?;
-    let sample = situation.now.interrupts.iter().find(|sample| sample.device == device.device)?;
+    let sample = situation.now.interrupts_of(&device.device)?;
     let online = situation.now.cpus.len();
     // A line for each CPU: the kernel spreads them over the machine, and each serves its own CPU's queue.
     let by_cpu = sample.lines.len() >= online;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{CpuSet, NodeSet};
 use nodewise_source::paths::shown;
-use nodewise_source::sample::{InterruptSample, ProcessSample};
+use nodewise_source::sample::ProcessSample;
 use nodewise_source::site::PinningLine;
 
-use super::words::nodes;
+use super::words::nodes_of;
 use crate::change::InterruptChange;
 use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
@@ -110,12 +110,8 @@ fn moved(
     let node = device.node?;
     let near = &situation.now.node(node)?.cpus;
     let rate = situation.rate(device.count)?;
-    let of = |devices: &'_ [InterruptSample]| devices.iter().position(|of| of.device == device.device);
-    let before = situation.before?;
-    let (before, now) = (
-        &before.interrupts[of(&before.interrupts)?],
-        &situation.now.interrupts[of(&situation.now.interrupts)?],
-    );
+    let before = situation.before?.interrupts_of(&device.device)?;
+    let now = situation.now.interrupts_of(&device.device)?;
     let was_near = |line: u32| {
         let (_, cpus) = before.allowed.iter().find(|(other, _)| *other == line)?;
         (!cpus.is_empty() && cpus.is_subset(near)).then_some(cpus)
@@ -128,14 +124,13 @@ fn moved(
     if rate < situation.limit(&thresholds::MOVED_RATE) {
         return None;
     }
-    let cpus = gone.iter().flat_map(|(_, _, cpus)| cpus.iter());
-    let far: NodeSet = cpus.filter_map(|cpu| situation.now.node_with_cpu(cpu)).collect();
+    let far: CpuSet = gone.iter().flat_map(|(_, _, cpus)| cpus.iter()).collect();
     let summary = format!(
         "irqbalance runs, and {} of {} lines of {}, on node {node}, went to {} in the window",
         gone.len(),
         now.lines.len(),
         printable(&device.device),
-        if far.is_empty() { "no node".to_owned() } else { nodes(&far) },
+        nodes_of(&far, situation.now),
     );
     let mut finding =
         RuleFinding::new(RULE.id, RULE.severity, Subject::Device(device.device.clone()), summary);

@@ -5,7 +5,7 @@ use nodewise_machine::{CpuSet, NodeSet};
 use nodewise_source::paths::shown;
 use nodewise_source::sample::{InterruptSample, QueueSample};
 
-use super::words::nodes;
+use super::words::nodes_of;
 use crate::change::InterruptChange;
 use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
@@ -39,7 +39,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFinding> {
     let node = device.node?;
     let rate = situation.rate(device.count).filter(|rate| *rate > 0.0)?;
-    let sample = situation.now.interrupts.iter().find(|sample| sample.device == device.device)?;
+    let sample = situation.now.interrupts_of(&device.device)?;
     let near = &situation.now.node(node)?.cpus;
     let steered = steered_queues(sample, device, situation.now);
     let remote = steered.iter().filter(|steered| steered.is_remote == Some(true));
@@ -47,13 +47,12 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
     let first = remote.first()?;
     let named: CpuSet =
         remote.iter().filter_map(|queue| queue.cpus.as_ref()).flat_map(CpuSet::iter).collect();
-    let far: NodeSet = named.iter().filter_map(|cpu| situation.now.node_with_cpu(cpu)).collect();
     let summary = format!(
         "{} of {} queues of {}, on node {node}, name CPUs of {} only",
         remote.len(),
         sample.queues.len(),
         printable(&sample.device),
-        if far.is_empty() { "no node".to_owned() } else { nodes(&far) },
+        nodes_of(&named, situation.now),
     );
     let mut finding =
         RuleFinding::new(RULE.id, RULE.severity, Subject::Device(sample.device.clone()), summary);
@@ -79,10 +78,12 @@ fn mend(near: &CpuSet, remote: &[&QueueSample], sample: &InterruptSample) -> Opt
         return None;
     }
     let queues = || remote.iter().take(MOST);
-    let back = |queue: &&QueueSample| Some(shown::queue_command(name, &queue.name, queue.cpus.as_ref()?));
+    let command = |queue: &QueueSample, cpus: &CpuSet| {
+        shown::queue_command(name, &queue.name, queue.steering_file(), cpus)
+    };
     Some(Mend {
-        commands: queues().map(|queue| shown::queue_command(name, &queue.name, near)).collect(),
-        undo: queues().filter_map(back).collect(),
+        commands: queues().map(|queue| command(queue, near)).collect(),
+        undo: queues().filter_map(|queue| Some(command(queue, queue.cpus.as_ref()?))).collect(),
         needs_root: true,
         ..Mend::words(
             "let CPUs of its own node process its packets; to keep that, write the files in a udev rule, or for queues that \

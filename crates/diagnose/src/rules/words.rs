@@ -1,9 +1,10 @@
 //! Nodes and processes in the sentences of findings.
 
-use nodewise_machine::NodeSet;
 use nodewise_machine::printable::quote;
+use nodewise_machine::{CpuSet, NodeSet};
 
 use nodewise_source::paths::shown;
+use nodewise_source::sample::Sample;
 
 use crate::finding::{Evidence, Value};
 use crate::situation::ProcessState;
@@ -15,6 +16,12 @@ pub(super) fn nodes(nodes: &NodeSet) -> String {
         1 => format!("node {nodes}"),
         _ => format!("nodes {nodes}"),
     }
+}
+
+/// The nodes of CPUs; `no node` where they have none.
+pub(super) fn nodes_of(cpus: &CpuSet, sample: &Sample) -> String {
+    let found: NodeSet = cpus.iter().filter_map(|cpu| sample.node_with_cpu(cpu)).collect();
+    if found.is_empty() { "no node".to_owned() } else { nodes(&found) }
 }
 
 /// The interval of a share of sampled pages.

@@ -66,7 +66,7 @@ fn place(name: &str) -> Option<u32> {
 fn queue(tree: &Tree, folder: &str, name: String) -> QueueSample {
     let mut queue = QueueSample { name, ..QueueSample::default() };
     let path = |file: &str| format!("{folder}/{}/{file}", queue.name);
-    let steering = path(if queue.receives() { "rps_cpus" } else { "xps_cpus" });
+    let steering = path(queue.steering_file());
     let flows = queue.receives().then(|| path("rps_flow_cnt"));
     queue.cpus = file::value(tree, &steering, mask).ok().flatten();
     queue.flows = flows.and_then(|path| file::value(tree, &path, number::number::<u64>).ok().flatten());

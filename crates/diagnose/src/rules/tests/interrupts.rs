@@ -106,7 +106,7 @@ fn irqbalance_that_moves_nothing_or_was_not_the_one() {
     silent(&banned, rule);
     daemon(&mut banned, "/usr/sbin/irqbalance --banirq=40");
     one(&banned, rule);
-    // Of no node, or one that is not there.
+    // The device has no node, or an unknown one.
     for node in [None, Some(NodeId::new(9))] {
         let mut fixture = moved(2_000);
         for sample in [&mut fixture.before, &mut fixture.now] {
@@ -155,5 +155,9 @@ fn irqbalance_is_the_cause_of_interrupts_on_another_node() {
     let ids = |findings: &[RuleFinding]| findings.iter().map(|found| found.rule).collect::<Vec<_>>();
     assert_eq!(ids(&found.findings), ["irqbalance-against-you"]);
     assert_eq!(ids(&found.findings[0].explains), ["irq-remote"]);
-    assert_eq!(found.findings[0].severity, Severity::Warning, "a note that explains a warning is no less");
+    assert_eq!(
+        found.findings[0].severity,
+        Severity::Warning,
+        "a note has the severity of the warning that it explains"
+    );
 }
