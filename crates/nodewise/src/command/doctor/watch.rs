@@ -21,14 +21,14 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// The share of the window that may go to finding the memory of processes, at each end.
 const SHARE: f64 = 0.004;
 
-fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>) -> Sampler {
+fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>, interrupts: InterruptScope) -> Sampler {
     let named = named.cloned().unwrap_or_default();
     let options = SampleOptions {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(named.clone()),
         groups: true,
         pages: Some(PageOptions { budget, always: named }),
-        interrupts: InterruptScope::All,
+        interrupts,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,
     };
@@ -37,16 +37,17 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>) -> Sampler {
 
 /// The running system now.
 pub fn once(named: Option<&BTreeSet<Pid>>) -> Sample {
-    sampler(ONCE, named).sample(Moment::now())
+    sampler(ONCE, named, InterruptScope::All).sample(Moment::now())
 }
 
 /// The running system at the beginning and at the end of a window. Ctrl-C ends it early; a window
 /// without any time has no beginning.
 pub fn watch(window: Duration, named: Option<&BTreeSet<Pid>>) -> Result<(Option<Sample>, Sample), Failure> {
     let interrupt = measuring::interrupt()?;
-    let mut sampler = sampler(ONCE, named);
+    let mut sampler = sampler(ONCE, named, InterruptScope::Counts);
     // A first reading finds busy processes, whose threads are then read from the beginning, and the memory of all.
     sampler.sample(Moment::now());
+    sampler.look_at(ThreadScope::Busy(named.cloned().unwrap_or_default()), InterruptScope::All);
     sampler.set_page_budget(page_budget(window, SHARE));
     measuring::wait(Instant::now() + WARM_UP, &interrupt, || false);
     let began = Instant::now();
