@@ -17,11 +17,11 @@ use crate::program;
 pub fn build(root: &Path) -> Result<PathBuf> {
     let host = host()?;
     let mut command = program::cargo(root);
-    command.args(["build", "--release", "--package=nodewise", "--target", &host]);
+    command.args(["build", "--profile=dist", "--package=nodewise", "--target", &host]);
     command.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
     program::show(&mut command)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let built = target.join(host).join("release/nodewise");
+    let built = target.join(host).join("dist/nodewise");
     let folder = target.join("dist");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let file = folder.join("nodewise");

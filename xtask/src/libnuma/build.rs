@@ -101,7 +101,9 @@ fn archive(root: &Path, arch: Arch) -> Result<PathBuf> {
     command.args(["--crate-type", "staticlib", "--features", "link", "--target", &target, "--target-dir"]);
     command.arg(&folder);
     // Link-time optimisation is what removes the paths to panics in `core`.
-    command.args(["--config", "profile.release.lto=\"fat\"", "--config", "profile.release.opt-level=2"]);
+    for setting in ["lto=\"fat\"", "codegen-units=1", "opt-level=2"] {
+        command.args(["--config", &format!("profile.release.{setting}")]);
+    }
     // Flags of the caller are for the caller's programs.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     program::show(&mut command)?;
