@@ -38,9 +38,10 @@ fn main() {
     }
     let arguments = Arguments::from_args();
     let folder = record::folder();
-    let mut trials = Vec::new();
+    let mut all = Vec::new();
     for topology in TOPOLOGIES {
         let guest = Guest::new(topology, &folder);
+        let mut trials = Vec::new();
         for file in topology.files {
             trials.extend(trials_of(file, record::read(&folder, file), &guest));
         }
@@ -48,7 +49,11 @@ fn main() {
             let name = format!("{}::places", topology.files[0]);
             trials.push(Trial::test(name, move || guest.places().map_err(Failed::from)));
         }
+        all.extend(trials.into_iter().enumerate());
     }
+    // The first test of a guest boots it, so those come first: as many boots at once as tests.
+    all.sort_by_key(|(place, _)| *place);
+    let trials = all.into_iter().map(|(_, trial)| trial).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 

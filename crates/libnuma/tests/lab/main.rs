@@ -1,7 +1,7 @@
 //! The library in a real kernel with four nodes: Debian's own programs, and ours in C, print the
 //! same with both libraries, and their pages lie on the same nodes.
 //!
-//! One guest is booted for all checks. Its script (`guest.sh`) runs each command twice, with the
+//! Two guests share the commands. Their script (`guest.sh`) runs each command twice, with the
 //! library of Debian and with ours, and the host compares.
 #![expect(clippy::print_stdout, reason = "a test that cannot run says why")]
 
@@ -81,16 +81,11 @@ const COMMANDS: &[&str] = &[
     "migspeed -p 500 -v 1 2 | sed 's/[0-9.]* secs.*//; s/^[0-9a-f]* //'",
 ];
 
-/// Says what the guest's script runs, one line each.
-fn commands() -> String {
-    let mut text = String::new();
-    for command in COMMANDS {
-        let _ = writeln!(text, "{command}");
-    }
-    for name in PROGRAMS {
-        let _ = writeln!(text, "{}", compile(name, Headers::Debians, "gcc", &[]).display());
-    }
-    text
+/// The commands of the guests.
+fn commands() -> Vec<String> {
+    let programs =
+        PROGRAMS.iter().map(|name| compile(name, Headers::Debians, "gcc", &[]).display().to_string());
+    COMMANDS.iter().map(|command| (*command).to_owned()).chain(programs).collect()
 }
 
 /// The output of every command with one library, by command.
@@ -113,14 +108,16 @@ fn sections(text: &str, library: &str) -> BTreeMap<String, String> {
     sections
 }
 
-fn run(lab: &Lab, library: &Path) -> String {
+/// Boots a guest for these commands and returns what it printed.
+fn run(lab: &Lab, library: &Path, commands: &[String]) -> String {
     let machine = spec::machine(FOUR_NODES).expect("the layout is a spec");
     let layout = Layout::new(&machine, &Limits::default()).expect("the layout can be booted");
     let mut guest = lab.guest(layout);
     // Minutes of work on an emulated CPU, perhaps on a busy host.
     guest.timeout = Duration::from_secs(3600);
     let scratch = tempfile::tempdir().expect("a folder for the guest");
-    std::fs::write(scratch.path().join("commands"), commands()).expect("the folder can be written");
+    let lines: String = commands.iter().map(|command| format!("{command}\n")).collect();
+    std::fs::write(scratch.path().join("commands"), lines).expect("the folder can be written");
     guest.scratch = Some(scratch.path().to_owned());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/guest.sh");
     let edges = compile("edges", Headers::Ours, "gcc", &[]);
@@ -142,7 +139,13 @@ fn debians_programs_and_ours_do_the_same_with_both_libraries() {
         Ok(lab) => lab,
         Err(why) => return println!("{why}"),
     };
-    let text = run(&lab, library);
+    let commands = commands();
+    let (some, others) = commands.split_at(commands.len() / 2);
+    let text = std::thread::scope(|scope| {
+        let first = scope.spawn(|| run(&lab, library, some));
+        let second = run(&lab, library, others);
+        first.join().expect("a guest that fails has said why") + &second
+    });
     let (original, ours) = (sections(&text, "original"), sections(&text, "ours"));
     assert_eq!(original.len(), COMMANDS.len() + PROGRAMS.len(), "{text}");
     let mut different = String::new();

@@ -267,7 +267,7 @@ impl Extent {
 pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
     let parts = match extent {
         Extent::All => [PLACEMENT, CHECKS, MODEL, &[], &[]],
-        Extent::Moving => [PLACEMENT, CHECKS, MODEL, MOVING, RUNNING],
+        Extent::Moving => [PLACEMENT, MODEL, MOVING, RUNNING, &[]],
         Extent::Own => [PLACEMENT, &[], MODEL, &[], &[]],
         Extent::Model => [MODEL, &[], &[], &[], &[]],
         Extent::Plugged => [PLUGGED, &[], &[], &[], &[]],
