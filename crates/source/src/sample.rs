@@ -17,7 +17,7 @@
 //!   `bandwidth.rs` counters of last-level caches, `controllers.rs` those of memory controllers, `users.rs` names of
 //!   users
 //! - `due.rs` when idle objects are read again; `rest.rs` whether a process has run since then;
-//!   `reading.rs` and `missing.rs` a file and why it gave nothing; `clock.rs` the moment; `limit.rs` how many files may
+//!   `reading.rs` and `missing.rs` a file and why it gave nothing, `refusal.rs` what would open it; `clock.rs` the moment; `limit.rs` how many files may
 //!   be open
 
 mod bandwidth;
@@ -32,6 +32,7 @@ mod pages;
 mod processes;
 mod queues;
 mod reading;
+mod refusal;
 mod rest;
 mod sampler;
 mod system;

@@ -12,6 +12,7 @@ use nodewise_machine::{Bytes, NodeId};
 use super::clock::thread_time;
 use super::processes::{ProcessTable, Tracked};
 use super::reading::Reading;
+use super::refusal::DENIED;
 use super::{Denied, Moment, PageMethod, PageSample, PageShare, Remedy};
 use crate::mappings::{MOST_COST, walk_price};
 use crate::parse::numa_maps::sums::Summing;
@@ -266,7 +267,7 @@ fn name_missing(processes: &ProcessTable, reading: &mut Reading<'_>) {
         }
     }
     let mut add = |reason, remedy, objects| reading.missing.add_all(FACT, reason, remedy, objects);
-    add("permission denied", Some(Remedy::Root), rights);
+    add(DENIED, Some(Remedy::Root), rights);
     add("this kernel was built without NUMA", None, no_file);
     add("numa_maps cannot be read", None, unreadable);
     add("not looked at yet", None, unseen);

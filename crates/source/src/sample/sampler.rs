@@ -16,7 +16,7 @@ use super::processes::ProcessTable;
 use super::reading::Reading;
 use super::system::SystemFiles;
 use super::users::UserTable;
-use super::{Moment, Sample};
+use super::{Moment, Sample, refusal};
 use crate::process::Pid;
 use crate::tree::Tree;
 
@@ -188,7 +188,7 @@ impl Sampler {
             sample.controllers = self.controllers.read(&mut reading, self.options.controllers);
         }
         self.tick += 1;
-        sample.unread = missing.into_lines();
+        sample.unread = refusal::for_this_process(&tree, missing.into_lines());
         sample
     }
 

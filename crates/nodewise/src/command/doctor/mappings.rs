@@ -121,12 +121,12 @@ fn record(now: &mut Sample, read: Vec<Read>, wanted: usize) {
             Read::Unpaid => unpaid += 1,
         }
     }
+    if refused > 0 {
+        now.unread.push(Unread::refused(&Tree::live(), FACT, refused));
+    }
     let mut unread = |reason: String, objects: usize, remedy: Option<Remedy>| {
         now.unread.push(Unread { fact: FACT.to_owned(), reason, objects, remedy });
     };
-    if refused > 0 {
-        unread("permission denied".to_owned(), refused, Some(Remedy::Root));
-    }
     if let Some(reason) = unreadable {
         unread(reason, 1, None);
     }
