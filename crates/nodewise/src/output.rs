@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use nodewise_machine::printable::json;
 use nodewise_syscall::inherited;
 use nodewise_view::style::{Colour, Style};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cli::ColorWhen;
 pub use destination::Destination;
@@ -82,6 +83,15 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     }
     let mut stdout = io::stdout().lock();
     forgive_a_reader_that_left(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// Whether nobody reads standard output any more: the other end of a pipe is closed, or the terminal is gone. Who
+/// prints again and again ends then; `poll(2)` says it before the next line is lost.
+pub fn has_lost_its_reader() -> bool {
+    let stdout = io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut watched, Some(&now)).is_ok() && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 fn forgive_a_reader_that_left(written: io::Result<()>) -> io::Result<()> {

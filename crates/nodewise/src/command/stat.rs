@@ -162,7 +162,10 @@ impl Reader<'_> {
             // A sample that came late, or a stop in between, moves the ones behind it.
             deadline = (deadline + interval).max(Instant::now());
             let began = Instant::now();
-            measuring::wait(deadline, &interrupt, || false);
+            measuring::wait(deadline, &interrupt, output::has_lost_its_reader);
+            if output::has_lost_its_reader() {
+                return Ok(code);
+            }
             if interrupt.load(Ordering::Relaxed) && began.elapsed() < SHORTEST {
                 break;
             }

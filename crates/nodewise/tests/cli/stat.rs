@@ -123,3 +123,20 @@ fn processes_that_proc_hides_are_named() {
         document["unread"].as_array().unwrap().iter().filter_map(|line| line["reason"].as_str()).collect();
     assert!(reasons.iter().any(|reason| reason.contains("hidepid")), "{document}");
 }
+
+#[test]
+fn intervals_end_when_their_reader_has_gone() {
+    if !has_nodes() {
+        return;
+    }
+    for words in [&["stat", "200ms"][..], &["top", "200ms"], &["stat", "200ms", "--json"], &["stat", "1h"]] {
+        let mut child = command(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        if !words.contains(&"1h") {
+            reader.read_line(&mut String::new()).unwrap();
+        }
+        drop(reader);
+        // A pipe that nobody reads is no failure, also in the middle of an interval.
+        assert!(child.wait().unwrap().success(), "{words:?}");
+    }
+}
