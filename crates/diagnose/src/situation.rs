@@ -14,7 +14,7 @@ use nodewise_source::site::Site;
 use crate::attribution::{Places, ticks};
 use crate::change::{Counts, Delta, DeltaError};
 use crate::finding::Mend;
-use crate::locality::sizes;
+use crate::locality::{NodeSize, sizes};
 use crate::owner::Gathering;
 use crate::thresholds::{self, RuleThreshold, Thresholds};
 use process::WorkMarks;
@@ -67,7 +67,9 @@ impl Class {
 /// A node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeState {
+    /// `MemTotal`, and what is not initialised yet.
     pub size: Bytes,
+    /// `MemFree`, and what is not initialised yet.
     pub free: Bytes,
     /// Free memory, and what the kernel can free without swapping: page cache and slab, less the high watermark.
     /// Shared memory is on the lists of anonymous pages, so it does not count.
@@ -78,9 +80,9 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    fn new(node: &NodeSample, size: Bytes) -> Option<Self> {
+    fn new(node: &NodeSample, size: &NodeSize) -> Option<Self> {
         let of = |name: &str| node.size(name);
-        let free = of("MemFree")?;
+        let NodeSize { size, free: Some(free), .. } = *size else { return None };
         let high = node.high_watermark;
         let available = || {
             let can = free + of("Active(file)")? + of("Inactive(file)")? + of("SReclaimable")?;
@@ -137,7 +139,7 @@ impl<'a> Situation<'a> {
         let delta = before.map(|before| Delta::between(before, now)).transpose()?;
         let places = Places::new(before.into_iter().chain([now]));
         let sizes = sizes(now);
-        let state = |node: &NodeSample| Some((node.node, NodeState::new(node, sizes.get(&node.node)?.size)?));
+        let state = |node: &NodeSample| Some((node.node, NodeState::new(node, sizes.get(&node.node)?)?));
         let nodes: BTreeMap<NodeId, NodeState> = now.nodes.iter().filter_map(state).collect();
         let processes = process::states(before, now, delta.as_ref(), &places);
         Ok(Self {
@@ -192,7 +194,7 @@ impl<'a> Situation<'a> {
 
     /// A node's memory in another sample.
     pub fn state_in(&self, sample: &Sample, node: NodeId) -> Option<NodeState> {
-        NodeState::new(sample.node(node)?, sizes(sample).get(&node)?.size)
+        NodeState::new(sample.node(node)?, sizes(sample).get(&node)?)
     }
 
     /// The length of the window.

@@ -50,7 +50,7 @@ fn least_elsewhere(situation: &Situation<'_>) -> Bytes {
 
 fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
     let high = state.high?;
-    let then = situation.before?.node(node)?.size("MemFree")?;
+    let then = situation.state_in(situation.before?, node)?.free;
     let elsewhere = situation.room_elsewhere(node);
     let least = least_elsewhere(situation);
     if state.free >= high || then >= high || elsewhere < least {

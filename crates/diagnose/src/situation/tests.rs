@@ -23,6 +23,19 @@ fn shared_memory_is_not_available_and_the_edge_is_left_out() {
 }
 
 #[test]
+fn memory_that_is_not_initialised_yet_is_free() {
+    let mut fixture = Fixture::new("(2c 128G)");
+    fixture.meminfo(0, "MemTotal", gib(4));
+    fixture.meminfo(0, "MemFree", gib(3));
+    fixture.now.memory = Some(gib(126));
+    fixture.now.nodes[0].present = Some(gib(128));
+    let situation = Situation::new(&fixture.machine, None, &fixture.now).unwrap();
+    let node = situation.nodes[&NodeId::new(0)];
+    assert_eq!((node.size, node.free), (gib(126), gib(125)));
+    assert_eq!(node.available.unwrap() + node.high.unwrap(), gib(125 + 32), "free, and page cache");
+}
+
+#[test]
 fn memory_is_stranded_where_its_process_can_not_have_run() {
     let mut fixture = Fixture::new(FOUR);
     fixture.process(&Work {
