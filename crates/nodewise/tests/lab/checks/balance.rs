@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nodewise_machine::{CpuSet, NodeId};
-use nodewise_syscall::{Task, affinity};
+use nodewise_syscall::{Errno, Task, affinity};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ use crate::setting::Setting;
 const MEMORY: u64 = 64 << 10;
 /// Dry runs in which an action must be planned.
 const DRY_RUNS: usize = 8;
+/// Seconds in which balance acts on a program that stays where it is.
+const PATIENCE: u32 = 30;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// Short windows and low thresholds: nodes of these guests are small.
 const LIMITS: [&str; 8] = [
@@ -59,7 +61,11 @@ fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
     for task in tasks.filter_map(Result::ok) {
         let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
         let task = Task::new(tid).ok_or("thread 0")?;
-        affinity::set_cpus(task, cpus).map_err(|error| error.to_string())?;
+        match affinity::set_cpus(task, cpus) {
+            // A thread that took the memory may have ended meanwhile.
+            Err(error) if error.errno == Errno::ESRCH => {}
+            set => set.map_err(|error| error.to_string())?,
+        }
     }
     Ok(())
 }
@@ -247,9 +253,15 @@ pub fn killed(context: &Context) -> Result<(), String> {
     let mut command = Command::new(context.path());
     let child = command.args(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let balance = Killed(child.map_err(|error| error.to_string())?);
-    while on(&mut program, node)? == all {
+    for look in 1.. {
+        if on(&mut program, node)? < all {
+            break;
+        }
         // All CPUs of the guest are one thread of the host: each look takes time from what it waits for.
         std::thread::sleep(Duration::from_secs(1));
+        if look % PATIENCE == 0 {
+            put_back(context, &program)?;
+        }
     }
     let second = context.output(&["balance", "--apply", &journal])?;
     let why = complaint(&second);
