@@ -85,7 +85,7 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     forgive_a_reader_that_left(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// Whether nobody reads standard output any more: the other end of a pipe is closed, or the terminal is gone. Who
+/// Whether standard output has lost its reader: the other end of a pipe is closed, or the terminal is gone. Who
 /// prints again and again ends then; `poll(2)` says it before the next line is lost.
 pub fn has_lost_its_reader() -> bool {
     let stdout = io::stdout();

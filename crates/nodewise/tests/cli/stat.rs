@@ -136,7 +136,7 @@ fn intervals_end_when_their_reader_has_gone() {
             reader.read_line(&mut String::new()).unwrap();
         }
         drop(reader);
-        // A pipe that nobody reads is no failure, also in the middle of an interval.
+        // The end comes without an error, also in the middle of an interval.
         assert!(child.wait().unwrap().success(), "{words:?}");
     }
 }

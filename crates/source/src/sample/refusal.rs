@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 /// `CAP_SYS_PTRACE` of `include/uapi/linux/capability.h`, which opens files of other users' processes.
 const SYS_PTRACE: u32 = 19;
-/// The error of a closed file, as [`ReadCause`](crate::tree::ReadCause) says it.
+/// The error of a closed file, in the words of [`ReadCause`](crate::tree::ReadCause).
 pub(super) const DENIED: &str = "permission denied";
 
 /// Rights of this process.
