@@ -2,16 +2,26 @@
 
 use std::collections::HashMap;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{Bytes, NodeId};
 
 use super::report::{BandwidthReport, TransferReport};
 use super::weights::Weights;
 use crate::survey::pairs::{self, Measured};
 use crate::survey::{Declared, SurveyFinding};
 
+/// How many times larger than the caches a buffer is at least, so that a pass finds most of it in memory.
+const TIMES_CACHES: u64 = 2;
+
 /// Something that bandwidths show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BandwidthFinding {
+    /// A part of the memory may stay in the caches.
+    Cached {
+        /// The memory on each node.
+        size: Bytes,
+        /// Memory that the CPUs of a node hold together.
+        caches: Bytes,
+    },
     /// The nodes have distances, and memory gives the same everywhere: one controller serves them.
     Nominal {
         /// The most over the least.
@@ -56,6 +66,7 @@ pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>
     let measured: Vec<Measured<'_>> =
         report.matrix.iter().filter_map(|way| Measured::from_cell(&way.cell)).collect();
     let mut findings: Vec<SurveyFinding<BandwidthFinding>> = Vec::new();
+    findings.extend(cached(report).map(SurveyFinding::Shown));
     match nominal(&measured, &lookup) {
         Some(nominal) => findings.push(SurveyFinding::Shown(nominal)),
         None => findings.extend(asymmetric(&measured, &lookup).map(SurveyFinding::Shown)),
@@ -67,6 +78,11 @@ pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>
     findings.extend(report.weights().map(|weights| SurveyFinding::Shown(BandwidthFinding::Weights(weights))));
     findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
     findings
+}
+
+fn cached(report: &BandwidthReport) -> Option<BandwidthFinding> {
+    let (size, caches) = (report.size, report.account.last_level?.together?);
+    (size < caches.times(TIMES_CACHES)).then_some(BandwidthFinding::Cached { size, caches })
 }
 
 /// The matrix and what is declared, by pairs of nodes.
@@ -120,10 +136,9 @@ fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<BandwidthFindi
 mod tests {
     use std::time::Duration;
 
-    use nodewise_machine::Bytes;
-
     use super::*;
     use crate::kernel::bandwidth::Kernel;
+    use crate::latency::cache::LastLevel;
     use crate::survey::{Account, CellReport, Noise};
 
     /// A way of this many threads with a 1% interval.
@@ -165,6 +180,19 @@ mod tests {
         assert_eq!(weights.weights.values().copied().collect::<Vec<_>>(), [1, 1]);
         check(&report(&[&[100.0]], &[&[10]]), &[]);
         check(&report(&[], &[]), &[]);
+    }
+
+    #[test]
+    fn memory_that_stays_in_caches_is_a_finding() {
+        let held = |mib| {
+            let together = Some(Bytes::from_mib(mib));
+            let last_level = LastLevel { claimed: None, found: None, together, is_cut_short: false };
+            let account = Account { last_level: Some(last_level), ..Account::default() };
+            findings(&BandwidthReport { account, ..report(&[&[100.0]], &[&[10]]) })
+        };
+        let (size, caches) = (Bytes::from_mib(64), Bytes::from_mib(33));
+        assert_eq!(held(33), [SurveyFinding::Shown(BandwidthFinding::Cached { size, caches })]);
+        assert_eq!(held(32), []);
     }
 
     #[test]

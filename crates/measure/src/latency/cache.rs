@@ -39,6 +39,8 @@ pub struct LastLevel {
     pub claimed: Option<Bytes>,
     /// The largest size that was [found](last_level) to be held; `None` where nothing was found.
     pub found: Option<Bytes>,
+    /// The memory that all CPUs of a node hold in these caches together, at most; `None` where nothing says.
+    pub together: Option<Bytes>,
     /// Whether the search ended before it could find any.
     pub is_cut_short: bool,
 }

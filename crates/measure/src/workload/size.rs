@@ -85,6 +85,22 @@ impl Size {
         Self::choose(cache, 1, MOST_TEAM, smallest_node(machine))
     }
 
+    /// The memory that the last-level caches beside the CPUs of a node hold for a team of them, at most: that of
+    /// the node with the most. A virtual machine claims the caches of its whole host; where one CPU was found to hold
+    /// less, a team holds no more than its threads together.
+    pub fn held_by_team(machine: &Machine, found: Option<Bytes>) -> Option<Bytes> {
+        let usable = Scope::from_machine(machine).cpus;
+        let of_node = |node: &nodewise_machine::Node| {
+            let cpus = node.cpus.intersection(&usable);
+            let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
+            let claimed: Vec<Bytes> = near.filter_map(|cache| cache.size).collect();
+            let together = found.map(|found| found.times(cpus.len() as u64));
+            let claimed = (!claimed.is_empty()).then(|| claimed.into_iter().sum());
+            claimed.into_iter().chain(together).min()
+        };
+        machine.nodes.values().filter_map(of_node).max()
+    }
+
     /// The largest last-level cache that a machine claims beside CPUs that may be used.
     pub fn claimed(machine: &Machine) -> Option<Bytes> {
         cache_sizes(machine).into_iter().max()
@@ -127,7 +143,7 @@ fn smallest_node(machine: &Machine) -> Option<Bytes> {
         .nodes
         .values()
         .filter(|node| usable.contains(node.id))
-        .filter_map(nodewise_machine::Node::memory_total)
+        .filter_map(|node| machine.memory_of(node.id))
         .min()
 }
 
@@ -178,6 +194,20 @@ mod tests {
         check("(8c 64G) (64G)", Some(64), 256);
         check("2x(8c 64G l3=32M/4c)", Some(64), 512);
         check("(2c 640G l3=480M/2c)", Some(32), 1920);
+    }
+
+    #[test]
+    fn a_team_holds_what_is_claimed_or_what_its_threads_hold_together() {
+        let check = |text: &str, found: Option<u64>, mib: Option<u64>| {
+            let held = Size::held_by_team(&spec::machine(text).unwrap(), found.map(self::mib));
+            assert_eq!(held, mib.map(Bytes::from_mib), "{text} {found:?}");
+        };
+        check("(16c 126G l3=300M/16c)", Some(64), Some(300));
+        check("(2c 24G l3=480M/2c)", Some(32), Some(64));
+        check("(2c 24G l3=480M/2c)", None, Some(480));
+        check("2x(8c 64G l3=32M/4c)", Some(32), Some(64));
+        check("(4c 8G)", Some(4), Some(16));
+        check("(4c 8G)", None, None);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::best_cpu;
 use nodewise_measure::survey::{Account, Survey};
-use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, bandwidth_svg};
 use nodewise_view::{csv, json, text};
@@ -21,7 +20,7 @@ use crate::cli::Global;
 use crate::cli::bandwidth::Bandwidth;
 use crate::cli::measure_options::MeasureOptions;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Measurement, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share, Wanted};
 use crate::{input, live};
 
 /// The part of the memory that a node has to spare which memory of a default size takes.
@@ -92,7 +91,7 @@ fn measure(
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
             let cache = measuring::last_level(&args.measure, args.pages, machine, &field, seed, &mut facts);
-            let wanted = Size::of_team(machine, cache.found).bytes;
+            let wanted = Wanted::of_team(machine, &cache);
             (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }
     };

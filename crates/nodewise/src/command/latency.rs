@@ -73,7 +73,7 @@ fn measure(args: &Latency) -> Result<LatencyReport, Failure> {
         Some(size) => (checked(size)?, None),
         None => {
             let cache = measuring::last_level(&args.measure, args.pages, &machine, &field, seed, &mut facts);
-            let wanted = Size::of_chase(&machine, cache.found).bytes;
+            let wanted = Size::of_chase(&machine, cache.found).bytes.into();
             (measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts), Some(cache))
         }
     };

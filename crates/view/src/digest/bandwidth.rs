@@ -55,6 +55,11 @@ pub fn kernel_rows(report: &BandwidthReport) -> Vec<KernelRow<'_>> {
 /// A finding as a sentence.
 fn sentence(finding: &BandwidthFinding) -> String {
     match finding {
+        BandwidthFinding::Cached { size, caches } => format!(
+            "figures of all threads can be those of caches: they hold up to {caches}, and {size} are read and written; \
+             --size {} measures memory",
+            caches.times(4)
+        ),
         BandwidthFinding::Nominal { ratio, distance } => format!(
             "distances are nominal: memory gives the same everywhere (within {:.1} %), though distances go up \
              to {distance}; one controller serves all nodes",

@@ -217,7 +217,7 @@ fn place(cells: &[&CellReport], several_kinds: bool) -> String {
 
 /// Returns the reason for the amount of memory used, in one line; `None` where the user chose it.
 pub fn sizing(account: &Account) -> Option<String> {
-    let LastLevel { claimed, found, is_cut_short } = account.last_level?;
+    let LastLevel { claimed, found, is_cut_short, .. } = account.last_level?;
     let claimed = claimed.map_or_else(|| "none".to_owned(), |size| size.to_string());
     let found = match found {
         Some(size) => format!("found {size}"),

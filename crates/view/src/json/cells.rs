@@ -61,6 +61,8 @@ struct LastLevelJson {
     claimed_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held_together_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cut_short: bool,
 }
@@ -78,6 +80,7 @@ impl AccountJson {
             last_level_cache: account.last_level.map(|cache| LastLevelJson {
                 claimed_bytes: cache.claimed.map(Bytes::get),
                 found_bytes: cache.found.map(Bytes::get),
+                held_together_bytes: cache.together.map(Bytes::get),
                 cut_short: cache.is_cut_short,
             }),
             left_out: account.left_out.map(LeftOutJson::from_left_out),
@@ -99,6 +102,7 @@ impl AccountJson {
             last_level: self.last_level_cache.map(|cache| LastLevel {
                 claimed: cache.claimed_bytes.map(Bytes::new),
                 found: cache.found_bytes.map(Bytes::new),
+                together: cache.held_together_bytes.map(Bytes::new),
                 is_cut_short: cache.cut_short,
             }),
             left_out: self.left_out.map(LeftOutJson::read).transpose()?,

@@ -99,6 +99,7 @@ impl Server {
         let last_level = Some(LastLevel {
             claimed: Some(Bytes::from_mib(32)),
             found: Some(Bytes::from_mib(32)),
+            together: None,
             is_cut_short: false,
         });
         Account { conditions, seed: 7, took: Duration::from_secs(54), last_level, ..Account::default() }

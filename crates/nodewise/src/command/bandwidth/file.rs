@@ -58,7 +58,7 @@ fn measure(
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
             let wanted = if args.measure.quick { QUICK } else { SIZE };
-            measuring::default_size(wanted, &args.measure, &field, share, &mut facts)
+            measuring::default_size(wanted.into(), &args.measure, &field, share, &mut facts)
         }
     };
     let place = folder.map_or(TmpfsLocation::Kernel, |folder| TmpfsLocation::Folder(folder.to_owned()));

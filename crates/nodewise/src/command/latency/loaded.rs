@@ -23,7 +23,7 @@ use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::MeasureOptions;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Measurement, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share, Wanted};
 use crate::{input, live};
 
 /// The effect of the traffic by default: reads alone, more and more writes, and writes past the caches.
@@ -67,10 +67,10 @@ fn measure(
         Some(size) => (size, size, None),
         None => {
             let cache = measuring::last_level(&args.measure, args.pages, machine, field, seed, &mut facts);
-            let team = Size::of_team(machine, cache.found);
+            let (chase, team) = (Size::of_chase(machine, cache.found), Wanted::of_team(machine, &cache));
             let mut default =
-                |size: Size| measuring::default_size(size.bytes, &args.measure, field, SHARE, &mut facts);
-            (default(Size::of_chase(machine, cache.found)), default(team), Some(cache))
+                |wanted: Wanted| measuring::default_size(wanted, &args.measure, field, SHARE, &mut facts);
+            (default(chase.bytes.into()), default(team), Some(cache))
         }
     };
     let pages = measuring::one_page_kind(args.pages, machine);
