@@ -41,7 +41,7 @@ pub fn files(context: &Context) -> Result<(), String> {
     let folder = std::path::Path::new("/dev/shm");
     let before = fs::read_dir(folder).map_err(|error| format!("/dev/shm: {error}"))?.count();
     for place in ["--file", "--file=/dev/shm"] {
-        let document = context.json(&["bandwidth", place, "--quick", "--rounds=2", "--json", "--size=1M"])?;
+        let document = context.json(&["bandwidth", place, "--quick", "--rounds=2", "--json", "--size=4M"])?;
         for operation in ["write", "rewrite", "read"] {
             let of_operation = || {
                 rows(&document, "files").map(|rows| rows.iter().filter(|row| row["operation"] == operation))
