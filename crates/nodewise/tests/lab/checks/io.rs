@@ -50,7 +50,7 @@ pub fn files(context: &Context) -> Result<(), String> {
                 of_operation()?.map(|row| (node_of(row, "from_node"), node_of(row, "memory_node"))).collect();
             same(&format!("pairs of nodes of {operation}, {place}"), &seen, &expected)?;
             for row in of_operation()? {
-                in_place(row, "median_gb_per_s", 256)?;
+                in_place(row, "median_gb_per_s", 1024)?;
             }
         }
     }
