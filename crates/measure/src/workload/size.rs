@@ -9,7 +9,7 @@
 //! small, or missing, would have a cache measured for memory. And what is found can differ by a step from
 //! run to run, which the figures of memory would follow.
 
-use nodewise_machine::{Bytes, Machine, NodeSet};
+use nodewise_machine::{Bytes, Cache, CpuSet, Machine, NodeSet};
 
 use nodewise_machine::placement::Scope;
 
@@ -77,8 +77,8 @@ impl Size {
         let usable = Scope::from_machine(machine).cpus;
         let of_node = |node: &nodewise_machine::Node| {
             let cpus = node.cpus.intersection(&usable);
-            let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
-            let all: Vec<Bytes> = near.filter_map(|cache| cache.size.max(found)).collect();
+            let all: Vec<Bytes> =
+                caches_beside(machine, &cpus).filter_map(|cache| cache.size.max(found)).collect();
             if all.is_empty() { found } else { Some(all.into_iter().sum()) }
         };
         let cache = machine.nodes.values().filter_map(of_node).max();
@@ -92,8 +92,7 @@ impl Size {
         let usable = Scope::from_machine(machine).cpus;
         let of_node = |node: &nodewise_machine::Node| {
             let cpus = node.cpus.intersection(&usable);
-            let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
-            let claimed: Vec<Bytes> = near.filter_map(|cache| cache.size).collect();
+            let claimed: Vec<Bytes> = caches_beside(machine, &cpus).filter_map(|cache| cache.size).collect();
             let together = found.map(|found| found.times(cpus.len() as u64));
             let claimed = (!claimed.is_empty()).then(|| claimed.into_iter().sum());
             claimed.into_iter().chain(together).min()
@@ -128,12 +127,12 @@ impl Size {
 
 /// The last-level caches beside CPUs that may be used.
 fn cache_sizes(machine: &Machine) -> Vec<Bytes> {
-    let usable = Scope::from_machine(machine).cpus;
-    machine
-        .last_level_caches()
-        .filter(|cache| !cache.cpus.is_disjoint(&usable))
-        .filter_map(|cache| cache.size)
-        .collect()
+    caches_beside(machine, &Scope::from_machine(machine).cpus).filter_map(|cache| cache.size).collect()
+}
+
+/// The last-level caches beside some CPUs.
+fn caches_beside<'m>(machine: &'m Machine, cpus: &CpuSet) -> impl Iterator<Item = &'m Cache> {
+    machine.last_level_caches().filter(move |cache| !cache.cpus.is_disjoint(cpus))
 }
 
 /// The memory of the smallest node whose memory may be used; `None` when no size is known.
@@ -150,7 +149,7 @@ fn smallest_node(machine: &Machine) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{CpuSet, spec};
+    use nodewise_machine::spec;
 
     fn check(text: &str, chase: (u64, Basis), stream: (u64, Basis)) {
         let machine = spec::machine(text).unwrap();
