@@ -72,7 +72,7 @@ const SICK: [(&str, &str, &str, Extent); 4] = [
 
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Two are cut into emulated nodes, two have a window for CXL memory, three a slower tier:
-/// the test of this table says so. `cargo xtask lab-soak` draws as many as it is asked for.
+/// the test of this table says so. `cargo xtask lab-soak --machines N` draws others.
 const DRAWN: [(&str, u64); 6] = [
     ("6.12", 2),
     ("6.12", 4),
