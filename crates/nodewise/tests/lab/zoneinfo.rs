@@ -100,12 +100,13 @@ fn lists(rest: &str) -> Vec<List> {
     lists
 }
 
-/// Pages that were reclaimed since the start, and those that a node's caches of objects have, which shrink
-/// besides.
+/// Pages that were reclaimed since the start, those that a node's caches of objects have, which shrink
+/// besides, and those that compaction took out of their lists.
 #[derive(Clone, Copy)]
 pub struct Reclaim {
     stolen: u64,
     slabs: u64,
+    isolated: u64,
 }
 
 impl Reclaim {
@@ -114,12 +115,16 @@ impl Reclaim {
         let stolen = sum("/proc/vmstat", &["pgsteal_anon ", "pgsteal_file "])?;
         let of_node = format!("/sys/devices/system/node/node{node}/vmstat");
         let slabs = sum(&of_node, &["nr_slab_reclaimable ", "nr_slab_unreclaimable "])?;
-        Ok(Self { stolen, slabs })
+        let isolated = sum("/proc/vmstat", &["compact_isolated "])?;
+        Ok(Self { stolen, slabs, isolated })
     }
 
-    /// Pages that were reclaimed since an earlier look.
+    /// Pages that were reclaimed since an earlier look, and free ones that compaction may have kept or given
+    /// back.
     pub fn since(self, before: Self) -> u64 {
-        self.stolen - before.stolen + before.slabs.saturating_sub(self.slabs)
+        self.stolen - before.stolen
+            + before.slabs.saturating_sub(self.slabs)
+            + (self.isolated - before.isolated)
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod huge;
 
+use std::thread;
+use std::time::Duration;
+
 pub use huge::huge_pages;
 
 use nodewise_machine::{Bytes, CpuId, MemPolicy, NodeId, NodeSet, PolicyMode};
@@ -20,6 +23,9 @@ const ROOM: u64 = 3000;
 const BEYOND: u64 = 1500;
 /// Pages that other tasks may take from a node, or give back to it, while a request runs.
 const OTHERS: u64 = 64;
+/// How often a node is looked at until its free memory stays as it is, and the time between.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(30);
 /// The most pages of a request, and the fewest.
 const MOST: u64 = 24_000;
 const FEWEST: u64 = 100;
@@ -154,7 +160,7 @@ impl<'a> Filling<'a> {
     }
 
     fn compare(&self) -> Result<(), String> {
-        let look = || Ok((zoneinfo::zones()?, Reclaim::on(self.full)?));
+        let look = || Ok((self.zones_at_rest()?, Reclaim::on(self.full)?));
         let ((zones, before), touched) = self.drawn.touch_after(self.context, look)?;
         let bound = self.bound(&zones) + Reclaim::on(self.full)?.since(before);
         let (with, without) =
@@ -181,6 +187,28 @@ impl<'a> Filling<'a> {
             }
         }
         self.compare_counters(&zones, &touched, of_full(&touched.nodes))
+    }
+
+    /// The zones once nothing takes or gives memory of the node: compaction, which the requests before have
+    /// woken, takes whole free blocks (512 pages and more) out of their lists and gives them back a little later.
+    fn zones_at_rest(&self) -> Result<Vec<Zone>, String> {
+        let free = |zones: &[Zone]| -> u64 {
+            zones
+                .iter()
+                .map(|zone| &zone.state)
+                .filter(|state| state.node == self.full)
+                .map(|own| own.free)
+                .sum()
+        };
+        let mut zones = zoneinfo::zones()?;
+        for _ in 0..LOOKS {
+            thread::sleep(BETWEEN_LOOKS);
+            let before = std::mem::replace(&mut zones, zoneinfo::zones()?);
+            if free(&zones).abs_diff(free(&before)) < OTHERS / 4 {
+                break;
+            }
+        }
+        Ok(zones)
     }
 
     /// Checks that the counts follow from where the pages are: with a node that has as many to give
