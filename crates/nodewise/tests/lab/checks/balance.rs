@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nodewise_machine::{CpuSet, NodeId};
+use nodewise_machine::{CpuId, CpuSet, NodeId};
 use nodewise_syscall::{Errno, Task, affinity};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -23,8 +25,8 @@ use crate::setting::Setting;
 const MEMORY: u64 = 64 << 10;
 /// Dry runs in which an action must be planned.
 const DRY_RUNS: usize = 8;
-/// Seconds in which balance acts on a program that stays where it is.
-const PATIENCE: u32 = 30;
+/// The time between two looks at whether the scheduler took a program to its memory.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// Short windows and low thresholds: nodes of these guests are small.
 const LIMITS: [&str; 8] = [
@@ -40,27 +42,23 @@ const LIMITS: [&str; 8] = [
 
 /// Lets the threads of a program run everywhere; they stay where they are on an idle system.
 pub(super) fn free(context: &Context, program: &Observed) -> Result<(), String> {
-    let all: CpuSet = context
-        .seen
-        .nodes_with_cpus()
-        .iter()
-        .fold(CpuSet::new(), |cpus, node| cpus.union(&context.seen.cpus_of(node)));
-    allow(program, &all)
+    allow(program.pid, &all_cpus(context))
 }
 
-/// Puts the threads of a program on the first node, where another program may have displaced them, and lets them run
-/// everywhere again.
-fn put_back(context: &Context, program: &Observed) -> Result<(), String> {
-    let Nodes { ids: [a, ..], .. } = Nodes::find(context)?;
-    allow(program, &context.seen.cpus_of(a))?;
-    free(context, program)
+fn all_cpus(context: &Context) -> CpuSet {
+    let nodes = context.seen.nodes_with_cpus();
+    nodes.iter().fold(CpuSet::new(), |cpus, node| cpus.union(&context.seen.cpus_of(node)))
 }
 
-fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
-    for task in tasks.filter_map(Result::ok) {
-        let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
-        let task = Task::new(tid).ok_or("thread 0")?;
+/// The numbers of the threads of a process.
+fn tasks(pid: u32) -> Result<Vec<u32>, String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| error.to_string())?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_string_lossy().parse().ok();
+    Ok(tasks.filter_map(Result::ok).filter_map(number).collect())
+}
+
+fn allow(pid: u32, cpus: &CpuSet) -> Result<(), String> {
+    for task in tasks(pid)?.into_iter().filter_map(Task::new) {
         match affinity::set_cpus(task, cpus) {
             // A thread that took the memory may have ended meanwhile.
             Err(error) if error.errno == Errno::ESRCH => {}
@@ -68,6 +66,52 @@ fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Keeps a program away from its memory while it is there: the scheduler may take it there, to a CPU that has less to
+/// do, and then nothing is left to be moved. It is put back on the first node then, and may run everywhere again.
+struct Away {
+    stop: Option<Sender<()>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Away {
+    fn keep(context: &Context, program: &Observed) -> Result<Self, String> {
+        let Nodes { ids: [a, _, c, _], .. } = Nodes::find(context)?;
+        let [first, memory] = [a, c].map(|node| context.seen.cpus_of(node));
+        let (pid, all) = (program.pid, all_cpus(context));
+        let put_back = move || allow(pid, &first).and_then(|()| allow(pid, &all));
+        put_back()?;
+        let (stop, stopped) = mpsc::channel();
+        let keeper = thread::spawn(move || {
+            while stopped.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+                if is_on(pid, &memory) && put_back().is_err() {
+                    // It has ended.
+                    return;
+                }
+            }
+        });
+        Ok(Self { stop: Some(stop), keeper: Some(keeper) })
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+/// Whether any thread of a process runs on one of these CPUs, or ran there last.
+fn is_on(pid: u32, cpus: &CpuSet) -> bool {
+    let last_cpu = |task: &u32| -> Option<CpuId> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{task}/stat")).ok()?;
+        // The fields behind the name, which may have spaces, begin with the third.
+        stat.rsplit_once(") ")?.1.split(' ').nth(39 - 3)?.parse().ok().map(CpuId::new)
+    };
+    tasks(pid).is_ok_and(|tasks| tasks.iter().filter_map(last_cpu).any(|cpu| cpus.contains(cpu)))
 }
 
 /// A program on the first node with its memory on the third.
@@ -137,6 +181,7 @@ fn of_process<'v>(list: &'v Value, program: &Observed) -> Option<&'v Value> {
 /// work, or where its CPU went to another program, one of them can lack the need: then it waits.
 fn planned(context: &Context, program: &Observed) -> Result<Value, String> {
     let mut last = Value::Null;
+    let _away = Away::keep(context, program)?;
     for _ in 0..DRY_RUNS {
         last = plan(context)?;
         if let Some(action) = of_process(&last["actions"], program) {
@@ -144,7 +189,6 @@ fn planned(context: &Context, program: &Observed) -> Result<Value, String> {
         }
         let waits = of_process(&last["waiting"], program).is_some();
         println!("{FIGURE}a dry run without an action; the program waits: {waits}");
-        put_back(context, program)?;
     }
     Err(format!("no action: {last}"))
 }
@@ -160,8 +204,9 @@ pub fn stranded(context: &Context) -> Result<(), String> {
     same("pages after a dry run", on(&mut program, node)?, all)?;
     let journal = format!("--journal={}", file("balance").display());
     let words = [&["balance", "--apply", "--for=5m", "--json", &journal][..], &LIMITS].concat();
-    put_back(context, &program)?;
+    let away = Away::keep(context, &program)?;
     let (code, lines) = lines_until(context, &words, "judged")?;
+    drop(away);
     let entry = |name: &str| lines.iter().find(|line| line["entry"] == name);
     let (began, ended) = (entry("began"), entry("ended"));
     let moved = ended.and_then(|ended| ended["moved_bytes"].as_u64());
@@ -253,16 +298,12 @@ pub fn killed(context: &Context) -> Result<(), String> {
     let mut command = Command::new(context.path());
     let child = command.args(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let balance = Killed(child.map_err(|error| error.to_string())?);
-    for look in 1.. {
-        if on(&mut program, node)? < all {
-            break;
-        }
+    let away = Away::keep(context, &program)?;
+    while on(&mut program, node)? == all {
         // All CPUs of the guest are one thread of the host: each look takes time from what it waits for.
-        std::thread::sleep(Duration::from_secs(1));
-        if look % PATIENCE == 0 {
-            put_back(context, &program)?;
-        }
+        thread::sleep(Duration::from_secs(1));
     }
+    drop(away);
     let second = context.output(&["balance", "--apply", &journal])?;
     let why = complaint(&second);
     same("exit code of a second balance", second.status.code(), Some(3))?;
