@@ -373,4 +373,6 @@ impl Mean {
 }
 
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;

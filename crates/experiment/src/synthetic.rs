@@ -381,4 +381,4 @@ impl Comparison {
 }
 
 #[cfg(test)]
-mod tests;
+mod simulated;

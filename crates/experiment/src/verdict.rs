@@ -314,4 +314,6 @@ fn simplest_of(better: &[&ArmResult], study: &Study, pairs: &Pairs<'_>) -> Optio
 }
 
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;

@@ -112,39 +112,53 @@ fn boundary(mut low: f64, mut high: f64, halvings: u32, holds: impl Fn(f64) -> b
 }
 
 /// Twice the ranks of all values, by block, the run in question first.
-struct Ranks {
-    blocks: Vec<Vec<usize>>,
+struct Ranks<'a> {
+    blocks: &'a [Aligned],
+    /// Those of all blocks, one after the other.
+    ranks: Vec<usize>,
     /// The sum of the ranks in question.
     sum: usize,
 }
 
-impl Ranks {
+impl<'a> Ranks<'a> {
     /// The ranks after the runs in question were moved down by `shift`.
-    fn new(blocks: &[Aligned], shift: f64) -> Self {
-        let mut values: Vec<(f64, usize, usize)> = Vec::new();
-        for (at, block) in blocks.iter().enumerate() {
+    fn new(blocks: &'a [Aligned], shift: f64) -> Self {
+        let count = blocks.iter().map(size).sum();
+        let mut values: Vec<(f64, usize)> = Vec::with_capacity(count);
+        for block in blocks {
             let run = block.run - shift;
-            let mean = (run + block.others.iter().sum::<f64>()) / (block.others.len() + 1) as f64;
-            let all = std::iter::once(&run).chain(&block.others);
-            values.extend(all.enumerate().map(|(place, value)| (value - mean, at, place)));
+            let mean = (run + block.others.iter().sum::<f64>()) / size(block) as f64;
+            let start = values.len();
+            values.push((run - mean, start));
+            values.extend(block.others.iter().zip(start + 1..).map(|(value, place)| (value - mean, place)));
         }
         values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let mut ranks: Vec<Vec<usize>> = blocks.iter().map(|block| vec![0; block.others.len() + 1]).collect();
+        let mut ranks = vec![0; count];
         let mut before = 0;
         // The mean rank of equal values is a whole number when it is doubled.
         for equal in values.chunk_by(|a, b| a.0 == b.0) {
-            for (_, at, place) in equal {
-                ranks[*at][*place] = 2 * before + equal.len() + 1;
+            for (_, place) in equal {
+                ranks[*place] = 2 * before + equal.len() + 1;
             }
             before += equal.len();
         }
-        let sum = ranks.iter().map(|ranks| ranks[0]).sum();
-        Self { blocks: ranks, sum }
+        let mut found = Self { blocks, ranks, sum: 0 };
+        found.sum = found.by_block().map(|ranks| ranks[0]).sum();
+        found
+    }
+
+    fn by_block(&self) -> impl Iterator<Item = &[usize]> {
+        let mut rest = &self.ranks[..];
+        self.blocks.iter().map(move |block| {
+            let (own, after) = rest.split_at(size(block));
+            rest = after;
+            own
+        })
     }
 
     /// The expected sum when each run of a block is as likely as any other to be the one in question.
     fn mean(&self) -> f64 {
-        self.blocks.iter().map(|ranks| mean_of(ranks)).sum()
+        self.by_block().map(mean_of).sum()
     }
 
     /// The probabilities of a sum so low and of one so high.
@@ -153,38 +167,44 @@ impl Ranks {
     }
 
     fn exact(&self) -> [f64; 2] {
-        let most = |ranks: &Vec<usize>| ranks.iter().copied().max().unwrap_or(0);
-        let mut probability = vec![0.0; self.blocks.iter().map(most).sum::<usize>() + 1];
+        let most = |ranks: &[usize]| ranks.iter().copied().max().unwrap_or(0);
+        let mut probability = vec![0.0; self.by_block().map(most).sum::<usize>() + 1];
+        let mut next = probability.clone();
         probability[0] = 1.0;
         let mut reached = 0;
-        for ranks in &self.blocks {
+        for ranks in self.by_block() {
             let share = 1.0 / ranks.len() as f64;
-            let mut next = vec![0.0; probability.len()];
-            for (sum, chance) in
-                probability[..=reached].iter().enumerate().filter(|(_, chance)| **chance > 0.0)
-            {
-                ranks.iter().for_each(|rank| next[sum + rank] += share * chance);
+            let longest = reached + most(ranks);
+            next[..=longest].fill(0.0);
+            for rank in ranks {
+                let sums = next[*rank..].iter_mut().zip(&probability[..=reached]);
+                sums.for_each(|(sum, chance)| *sum += share * chance);
             }
-            probability = next;
-            reached += most(ranks);
+            std::mem::swap(&mut probability, &mut next);
+            reached = longest;
         }
         let below: f64 = probability[..=self.sum].iter().sum();
-        let above: f64 = probability[self.sum..].iter().sum();
+        let above: f64 = probability[self.sum..=reached].iter().sum();
         [below.min(1.0), above.min(1.0)]
     }
 
     fn approximate(&self) -> [f64; 2] {
-        let variance = |ranks: &Vec<usize>| {
+        let variance = |ranks: &[usize]| {
             let mean = mean_of(ranks);
             ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum::<f64>() / ranks.len() as f64
         };
-        let deviation = self.blocks.iter().map(variance).sum::<f64>().sqrt();
+        let deviation = self.by_block().map(variance).sum::<f64>().sqrt();
         let above = self.sum as f64 - self.mean();
         if deviation == 0.0 {
             return [1.0, 1.0];
         }
         [normal_cdf((above + 1.0) / deviation), normal_cdf((1.0 - above) / deviation)]
     }
+}
+
+/// The number of runs of a block.
+fn size(block: &Aligned) -> usize {
+    block.others.len() + 1
 }
 
 fn mean_of(ranks: &[usize]) -> f64 {

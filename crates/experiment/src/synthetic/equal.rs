@@ -272,7 +272,7 @@ impl Known {
 }
 
 #[cfg(test)]
-mod tests {
+mod simulated {
     use super::*;
 
     /// The short form of the table that `cargo xtask stats` prints: every disturbance, few studies of a

@@ -264,7 +264,7 @@ fn holds_one(interval: Interval) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod simulated {
     use super::*;
 
     /// The short form of the table that `cargo xtask stats --table compare` prints: skewed, bimodal and

@@ -1,3 +1,5 @@
+//! Hundreds of races, and in how many of them the right arm is named.
+
 use super::*;
 use nodewise_stats::share::share_interval;
 
