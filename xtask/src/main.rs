@@ -9,8 +9,8 @@
 //! - `tidy.rs` `cargo xtask tidy`; in `tidy/` a rule or a reader per file
 //! - `topology.rs` `cargo xtask topology`, the captures as lscpu (`topology/lscpu.rs`) and hwloc
 //!   (`topology/hwloc.rs`) read them, recorded for a test
-//! - `suite.rs` `cargo xtask test` and `cargo xtask quick`; `suite/account.rs` what ran, failed and was skipped, read
-//!   from the output of `cargo test`
+//! - `suite.rs` `cargo xtask test` and `cargo xtask quick`; `suite/lint.rs` lints while programs are compiled,
+//!   `suite/account.rs` what ran, failed and was skipped, read from the output of `cargo test`
 //! - `damage.rs` `cargo xtask damage`, damaged captures, archives and ACPI tables; in `damage/` machines to
 //!   be damaged (`damage/specimen.rs`, `damage/synthetic.rs`), kinds of damage, and the independent reading
 //!   that judges them: the kernel's forms (`damage/grammar.rs`) and what files say twice
@@ -309,7 +309,7 @@ enum Task {
         #[arg(long)]
         record: bool,
     },
-    /// Check format, arrows and invariants, lints and the unit tests of all crates
+    /// Check format, arrows and invariants, lints and the unit tests of all crates without simulated studies
     Quick,
     /// Set up the lab, then run format, tidy, lints and every test
     Test {

@@ -1,6 +1,7 @@
 //! `test`: everything that must hold before a change is done; `quick`: the part of it that takes two minutes.
 
 mod account;
+mod lint;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -16,6 +17,9 @@ use crate::{fuzz, program, setup, tidy};
 /// The seed of the property tests under CI: the same for every change, so that only what changed can
 /// fail it. At a desk each run draws again, and what it finds becomes a test of its own.
 const SEED: &str = "20240613";
+
+/// The modules of tests that simulate hundreds of studies: more than an editor's hook can wait for.
+const SIMULATED: &str = "simulated::";
 
 /// A step: its name and how long it took.
 type Step = (&'static str, Duration);
@@ -42,13 +46,20 @@ pub fn run(root: &Path, part: &Part) -> Result<()> {
     result
 }
 
-/// Format, tidy, lints and the unit tests of all crates: what an editor's hook can wait for.
+/// Format, tidy, lints and the unit tests of all crates without simulated studies: what an editor's hook can
+/// wait for.
 pub fn quick(root: &Path) -> Result<()> {
     let mut steps = Vec::new();
     let result = (|| {
         looks(root, &mut steps)?;
+        let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        step(&mut steps, "lints", || cargo(root, true, &clippy))?;
         step(&mut steps, "unit tests", || {
-            cargo(root, true, &["test", "--workspace", "--lib", "--bins", "--quiet"])
+            cargo(
+                root,
+                true,
+                &["test", "--workspace", "--lib", "--bins", "--quiet", "--", "--skip", SIMULATED],
+            )
         })
     })();
     summary(&steps, &result);
@@ -74,17 +85,21 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
     }
     looks(root, steps)?;
     step(steps, "fuzz targets", || fuzz::check(root))?;
-    tests(root, skip_lab, steps, &["test", "--workspace", "--no-fail-fast"])
+    step(steps, "lints, and all programs", || {
+        let mut command =
+            cargo_command(root, skip_lab, &["test", "--workspace", "--all-targets", "--no-run", "--quiet"]);
+        program::show(lint::while_compiling(&mut command))
+    })?;
+    let mut command = cargo_command(root, skip_lab, &["test", "--workspace", "--no-fail-fast"]);
+    tests(lint::while_compiling(&mut command), steps)
 }
 
-/// Everything that looks at the text and runs nothing.
+/// Everything that looks at the text and compiles nothing.
 fn looks(root: &Path, steps: &mut Vec<Step>) -> Result<()> {
     step(steps, "format", || cargo(root, true, &["fmt", "--all", "--", "--check"]))?;
     let targets = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--", "--check"];
     step(steps, "format of the fuzz targets", || cargo(root, true, &targets))?;
-    step(steps, "tidy", || tidy::run(root, false))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-    step(steps, "lints", || cargo(root, true, &clippy))
+    step(steps, "tidy", || tidy::run(root, false))
 }
 
 fn some(root: &Path, crates: &[String], steps: &mut Vec<Step>) -> Result<()> {
@@ -99,7 +114,8 @@ fn some(root: &Path, crates: &[String], steps: &mut Vec<Step>) -> Result<()> {
     let cargo = |words: Vec<String>| cargo(root, true, &words.iter().map(String::as_str).collect::<Vec<_>>());
     step(steps, "lints", || cargo(of(&["clippy", "--quiet"], &["--all-targets", "--", "-D", "warnings"])))?;
     let words = of(&["test"], &["--no-fail-fast"]);
-    tests(root, true, steps, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    tests(&mut cargo_command(root, true, &words), steps)
 }
 
 /// The package of a crate by its folder: `view` is `nodewise-view`.
@@ -133,13 +149,10 @@ fn cargo_command(root: &Path, skip_lab: bool, arguments: &[&str]) -> Command {
 }
 
 /// A step that runs `cargo test`, shows what it prints, and ends with an account of it.
-fn tests(root: &Path, skip_lab: bool, steps: &mut Vec<Step>, arguments: &[&str]) -> Result<()> {
+fn tests(command: &mut Command, steps: &mut Vec<Step>) -> Result<()> {
     let mut account = Account::default();
-    let result = step(steps, "tests", || {
-        let mut command = cargo_command(root, skip_lab, arguments);
-        command.args(["--", "--show-output"]);
-        accounted(&mut command, &mut account)
-    });
+    command.args(["--", "--show-output"]);
+    let result = step(steps, "tests", || accounted(command, &mut account));
     print!("\n{account}");
     result
 }

@@ -33,10 +33,17 @@ pub fn has_original() -> bool {
     found
 }
 
+/// Cargo with the compiler that it has by itself: the tests' own may look for lints besides.
+pub fn cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.env_remove("RUSTC_WORKSPACE_WRAPPER");
+    command
+}
+
 /// Builds the library into a folder; an error is what the build said.
 pub fn build(arch: &str) -> Result<PathBuf, String> {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libnuma").join(arch);
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo();
     command.args(["run", "--quiet", "--package", "xtask", "--", "libnuma", "--arch", arch, "--out"]);
     let output = command.arg(&out).output().map_err(|error| error.to_string())?;
     if output.status.success() { Ok(out) } else { Err(text(&output)) }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::built::{has, library, source, success, text};
+use crate::built::{cargo, has, library, source, success, text};
 
 #[test]
 fn thread_sanitizer_sees_no_race_in_any_access_of_the_library() {
@@ -41,7 +41,7 @@ fn archive() -> &'static Path {
     ARCHIVE.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sanitizer");
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = cargo();
         command.args(["rustc", "--quiet", "--package", "nodewise-libnuma", "--lib", "--release"]);
         command.args(["--crate-type", "staticlib", "--features", "link", "--target", &target]);
         command.arg("--target-dir").arg(&folder).env("RUSTC_BOOTSTRAP", "1");

@@ -89,7 +89,8 @@ fn cargo() -> Command {
     cargo.args(["--package=nodewise", "--package=nodewise-lab", "--bin=nodewise", "--bin=lab-init"]);
     // A guest has no terminal for screens.
     cargo.args(["--no-default-features", "--features=nodewise-lab/arm64"]);
-    // Flags of the caller are for the caller's programs.
+    // Flags and the compiler of the caller are for the caller's programs.
     cargo.arg("--test=lab").env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo.env_remove("RUSTC_WORKSPACE_WRAPPER");
     cargo
 }
