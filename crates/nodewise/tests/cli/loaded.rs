@@ -1,6 +1,7 @@
 //! `nodewise latency --loaded`: a latency for each point of its curves, and the traffic beside it.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -31,6 +32,12 @@ fn has_two_cpus() -> bool {
     two
 }
 
+/// The document of one measurement, for all that ask about it.
+fn measured() -> &'static str {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    DOCUMENT.get_or_init(|| run(&[&SMALL[..], &["--json"]].concat()).ok())
+}
+
 fn curves(document: &Value) -> impl Iterator<Item = &Value> {
     document["paths"].as_array().unwrap().iter().flat_map(|path| path["curves"].as_array().unwrap())
 }
@@ -40,7 +47,7 @@ fn every_point_has_a_latency_and_traffic_on_pages_that_are_proven() {
     if !has_two_cpus() {
         return;
     }
-    let document = run(&[&SMALL[..], &["--json"]].concat()).ok_json();
+    let document: Value = serde_json::from_str(measured()).unwrap();
     assert_eq!(document["schema"], "nodewise.latency_loaded/1");
     assert_eq!(
         (&document["size_bytes"], &document["traffic_size_bytes"]),
@@ -76,10 +83,9 @@ fn a_result_is_shown_again_in_every_form() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (result, picture) = (folder.path().join("a.json"), folder.path().join("a.svg"));
-    let ran = run(&[&SMALL[..], &["--json"]].concat());
-    let paths = ran.json()["paths"].as_array().unwrap().len();
-    let text = ran.ok();
-    fs::write(&result, &text).unwrap();
+    let text = measured();
+    let paths = serde_json::from_str::<Value>(text).unwrap()["paths"].as_array().unwrap().len();
+    fs::write(&result, text).unwrap();
     let from = format!("--from={}", result.display());
     let again = |more: &[&str]| run(&[&["latency", &from], more].concat()).ok();
     assert_eq!(again(&["--json"]), text);

@@ -2,6 +2,7 @@
 //! wrong with a program.
 
 use std::fs;
+use std::thread;
 
 use serde_json::Value;
 
@@ -406,13 +407,17 @@ fn a_program_that_never_works_is_said_to() {
 // Without a limit of time it would never end.
 #[test]
 fn a_program_that_a_signal_stops_is_ended_in_its_first_run() {
-    for script in ["kill -STOP $$", "sh -c 'kill -STOP $$'; true"] {
+    let stopped = |script| {
         let ran = tune(&["--runs=1"], script);
         let why = "was stopped by a signal (as SIGSTOP does) and did not continue within 5s";
         assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
         let last = format!("nodewise: the program fails without any placement too: {why}");
         assert_eq!(ran.stderr.lines().last(), Some(last.as_str()), "{}", ran.stderr);
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| stopped("kill -STOP $$"));
+        scope.spawn(|| stopped("sh -c 'kill -STOP $$'; true"));
+    });
 }
 
 #[test]
