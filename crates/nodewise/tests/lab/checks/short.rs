@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nodewise_machine::{CpuId, NodeId};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::doctor::{Diagnosed, run};
@@ -75,7 +76,8 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let _ = shell(&format!("kill -9 -- -{}", self.0.id()));
+        // By the call: not every shell's kill takes a group.
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
 }
