@@ -27,9 +27,9 @@ const STAY: u32 = 4;
 /// How often a thread that rests looks whether it is to work.
 const REST: Duration = Duration::from_millis(5);
 
-/// The time between two mebibytes of a program that grows, and the most of them.
+/// The time between two mebibytes of a program that grows, and how many there are where it is not said.
 const EACH: Duration = Duration::from_millis(50);
-const MOST_GROWTH: usize = 96;
+const GROWTH: usize = 96;
 
 /// The words of a way to take memory: `key=value`, each at most once.
 struct Way(BTreeMap<String, String>);
@@ -186,7 +186,7 @@ impl Work {
 ///
 /// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
-/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works.
+/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works, `growth` in MiB when it is asked to grow.
 pub fn run(words: &[String]) {
     let pair = |word: &String| {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -215,7 +215,8 @@ pub fn run(words: &[String]) {
                 json!({})
             }
             "grow" => {
-                std::thread::spawn(grow);
+                let mebibytes = way.number("growth").unwrap_or(GROWTH);
+                std::thread::spawn(move || grow(mebibytes));
                 json!({})
             }
             "exhaust" => {
@@ -229,9 +230,9 @@ pub fn run(words: &[String]) {
 }
 
 /// Takes memory for as long as the program lives, up to a limit.
-fn grow() {
+fn grow(mebibytes: usize) {
     let mut taken = Vec::new();
-    while taken.len() < MOST_GROWTH {
+    while taken.len() < mebibytes {
         taken.push(NodeBuffer::new(Bytes::from_mib(1), PageKind::Small, None).expect("memory"));
         std::thread::sleep(EACH);
     }

@@ -29,7 +29,7 @@ const DISK_SIZE: &str = "640M";
 /// Long enough for a guest to reclaim, move and swap something.
 const WINDOW: &str = "--window=8s";
 
-fn shell(command: &str) -> Result<(), String> {
+pub(super) fn shell(command: &str) -> Result<(), String> {
     let output = Command::new("sh").args(["-e", "-c", command]).output();
     let output = output.map_err(|error| format!("{command}: {error}"))?;
     same(&format!("{command}: {}", complaint(&output)), output.status.success(), true)
@@ -116,7 +116,9 @@ pub fn swapped(context: &Context) -> Result<(), String> {
     let _disk = Disk::new()?;
     shell(&format!("mkswap {DISK} && swapon {DISK}"))?;
     let size = context.seen.nodes[&b].memory_total().ok_or("a node without a size")?;
-    let way = format!("kib={} cpu={on_b}", size.get() >> 10);
+    // It fills three quarters, and grows beyond the whole while it is looked at.
+    let kib = size.get() >> 10;
+    let way = format!("kib={} cpu={on_b} growth={}", kib * 3 / 4, (kib * 3 / 4) >> 10);
     let start = |words: &[String]| -> Result<Observed, String> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Observed::start("larger than its node", &words, &way)
@@ -129,7 +131,8 @@ pub fn swapped(context: &Context) -> Result<(), String> {
     same("severity", finding["severity"].as_str(), Some("critical"))?;
     about_nodes(&finding, &[b])?;
     drop(program);
-    let _program = start(&restart(context, &finding)?)?;
+    let mut program = start(&restart(context, &finding)?)?;
+    program.ask("grow")?;
     // The node is full again, and its kswapd swaps until the high watermarks are reached.
     let mut silent = Ok(());
     for _ in 0..10 {
@@ -172,8 +175,9 @@ pub fn small_reserve(context: &Context) -> Result<(), String> {
     let (_scale, _reserve) = (Setting::with(SCALE, "1")?, Setting::with(RESERVE, "256")?);
     let _disk = Disk::new()?;
     let bound = format!("--membind={b}");
+    // The cache of a disk goes with the last that has it open.
     let burst = format!(
-        "for at in $(seq 0 79); do dd if={DISK} of=/dev/null bs=8M count=1 skip=$at; sleep 0.2; done"
+        "exec 3< {DISK}; for at in $(seq 0 79); do dd if={DISK} of=/dev/null bs=8M count=1 skip=$at; sleep 0.2; done"
     );
     let _reader = Loop::on(on_b, &[context.path(), "run", &bound, "--"], &burst)?;
     // The node is full of page cache after some seconds.
@@ -189,22 +193,26 @@ pub fn small_reserve(context: &Context) -> Result<(), String> {
 
 /// Waits until at most one part in this many of a node is free.
 fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Result<(), String> {
+    let mut last = None;
     for _ in 0..120 {
         let machine = context.machine()?;
         let of_node = &machine.nodes[&node];
         let (free, size) = (of_node.memory_free(), of_node.memory_total());
+        last = free;
         if free.zip(size).is_some_and(|(free, size)| free.get() < size.get() / part) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_secs(1));
     }
-    Err(format!("node {node} does not fill with page cache"))
+    Err(format!("node {node} does not fill with page cache: {last:?} are free"))
 }
 
 /// Huge pages on a node that page cache has cut into small ones.
 pub fn compaction(context: &Context) -> Result<(), String> {
     let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
     let (_huge, _defrag) = (Setting::with(HUGE, "always")?, Setting::with(DEFRAG, "always")?);
+    // Compaction is tried where some memory is free, in small pieces; with the watermarks of a small node less is.
+    let _scale = Setting::with(SCALE, "300")?;
     let _disk = Disk::new()?;
     let _reader = Loop::on(on_b, &[], &reading())?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::doctor::{Diagnosed, fill, run};
 use super::moving::file;
 use super::same;
+use super::short::shell;
 use super::ways::Nodes;
 use crate::cpuset::Cpuset;
 use crate::nodewise::Context;
@@ -191,7 +192,8 @@ pub fn shared_segment(context: &Context) -> Result<(), String> {
     let finding = fires_about(context, rule, &pids(&both))?.ok_or("shared-segment-on-one does not fire")?;
     same("severity", finding["severity"].as_str(), Some("warning"))?;
     drop(both);
-    // As the mend says: interleaved before it is filled.
+    // As the mend says: interleaved before it is filled. A segment outlives those who use it.
+    shell(&format!("ipcrm -M {key}"))?;
     let all = [context.path(), "run", "--interleave=all", "--"];
     let both = (at_work("fills it", &all, &first)?, at_work("uses it", &all, &second)?);
     let left = fires_about(context, rule, &pids(&both))?;
