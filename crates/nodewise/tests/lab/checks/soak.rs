@@ -123,7 +123,7 @@ pub fn at_a_rate(context: &Context) -> Result<(), String> {
         return Err(format!("{took:.1} s, {paused:.1} of them paused, expected {expected:.1}: {moved}"));
     }
     let output = moving.undo()?;
-    same("exit code of undo", output.status.code(), Some(0))?;
+    same(&format!("exit code of undo: {}", document(&output)?), output.status.code(), Some(0))?;
     same("bytes back", document(&output)?["moved_bytes"].as_u64(), Some(size))?;
     same("bytes that are back", moving.on(moving.from)?, size)
 }
@@ -143,7 +143,7 @@ pub fn interrupted(context: &Context) -> Result<(), String> {
     same("bytes", ended["moved_bytes"].as_u64(), Some(there))?;
     same("whether a part has moved", size / 2 <= there && there < size, true)?;
     let output = moving.undo()?;
-    same("exit code of undo", output.status.code(), Some(0))?;
+    same(&format!("exit code of undo: {}", document(&output)?), output.status.code(), Some(0))?;
     same("bytes back", document(&output)?["moved_bytes"].as_u64(), Some(there))?;
     same("bytes that are back", moving.on(moving.from)?, size)
 }
