@@ -75,8 +75,9 @@ pub struct Limits {
 /// all CPUs is small. One call is to take between these times.
 const CHUNK: (Bytes, Bytes) = (Bytes::from_mib(16), Bytes::from_mib(64));
 const CALL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// Under a rate a chunk is the part of a second that is moved between two waits.
-const CHUNKS_PER_SECOND: u64 = 8;
+/// Under a rate a chunk is the part of a second that is moved between two waits. Where so many calls take longer, as on
+/// a system whose CPUs are slow to answer each other, there are fewer and larger ones, one a second at the least.
+const CHUNKS_PER_SECOND: u32 = 8;
 /// Calls for a chunk: the second takes huge pages apart that were none, the third tries again what was in use.
 const ROUNDS: usize = 3;
 /// Time that the rate makes up for: chunks that are late on a busy system are followed by some without a wait, so that
@@ -184,7 +185,9 @@ pub fn migrate(
         limits,
         memory,
         began: around.now(),
-        ready_at: around.now(),
+        ready_at: None,
+        parts: CHUNKS_PER_SECOND,
+        let_go: None,
         around,
         chunk: CHUNK.0,
         full: BTreeSet::new(),
@@ -211,8 +214,12 @@ struct Engine<'a, M, S> {
     memory: &'a mut M,
     around: &'a mut S,
     began: Duration,
-    /// From when on the rate allows more.
-    ready_at: Duration,
+    /// From when on the rate allows more; missing before the first chunk.
+    ready_at: Option<Duration>,
+    /// Chunks a second under a rate.
+    parts: u32,
+    /// When the chunk before was let go.
+    let_go: Option<Duration>,
     /// The size of the next chunk.
     chunk: Bytes,
     /// Nodes that have no room, by the size of the pages.
@@ -273,7 +280,7 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
     fn room_of_chunk(&mut self, region: &Region) -> u64 {
         let mut most = self.chunk;
         if let Some(rate) = self.limits.rate {
-            most = most.min(Bytes::new(rate.get() / CHUNKS_PER_SECOND));
+            most = most.min(Bytes::new(rate.get() / u64::from(self.parts)));
         }
         // A node that is full takes nothing, so its room bounds no chunk.
         for node in
@@ -322,7 +329,7 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         let now = self.around.now();
         self.report.paused += now.saturating_sub(began);
         // Nor is a pause made up for: it was there to spare the system.
-        self.ready_at = self.ready_at.max(now);
+        self.ready_at = self.ready_at.max(Some(now));
         if self.around.is_interrupted() {
             return Err(Ending::Interrupted);
         }
@@ -398,8 +405,13 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         let Some(rate) = self.limits.rate.filter(|rate| rate.get() > 0) else { return Ok(()) };
         let bytes = |work: &Work| self.regions[pages[work.first].region].page_size.times(work.count as u64);
         let size: Bytes = works.iter().map(bytes).sum();
-        while size > Bytes::new(0) {
-            let wait = self.ready_at.saturating_sub(self.around.now());
+        if size == Bytes::new(0) {
+            return Ok(());
+        }
+        let began = self.around.now();
+        let ready_at = *self.ready_at.get_or_insert(began);
+        loop {
+            let wait = ready_at.saturating_sub(self.around.now());
             if wait.is_zero() {
                 break;
             }
@@ -408,9 +420,16 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
                 return Err(Ending::Interrupted);
             }
         }
+        let each = Duration::from_secs(1) / self.parts;
+        match self.let_go.map(|let_go| began.saturating_sub(let_go)) {
+            Some(took) if took > each => self.parts = (self.parts / 2).max(1),
+            Some(took) if took < each / 2 => self.parts = (self.parts * 2).min(CHUNKS_PER_SECOND),
+            _ => {}
+        }
+        self.let_go = Some(self.around.now());
         let cost = Duration::from_secs_f64(size.get() as f64 / rate.get() as f64);
         // What was not used for longer is not made up for: it would all move at once.
-        self.ready_at = self.ready_at.max(self.around.now().saturating_sub(LATE)) + cost;
+        self.ready_at = Some(ready_at.max(self.around.now().saturating_sub(LATE)) + cost);
         Ok(())
     }
 

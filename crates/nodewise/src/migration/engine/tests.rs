@@ -398,6 +398,18 @@ fn the_rate_is_kept_on_average_where_some_calls_are_late() {
     check(&[(40, 5000)], 13.5..14.5);
 }
 
+// As in a guest whose CPUs take turns on one of the host: eight calls a second would give two thirds of the rate.
+#[test]
+fn the_rate_is_kept_where_every_call_takes_longer_than_its_part_of_a_second() {
+    let (mut process, mut system) = (pages(25_600), System::default());
+    process.stalls = (0..1000).map(|at| (at, Duration::from_millis(270))).collect();
+    let limits = Limits { rate: Some(Bytes::from_mib(10)), ..LIMITS };
+    let report = run(&[region(25_600)], limits, &mut process, &mut system);
+    assert_eq!(report.moved, Bytes::from_mib(100));
+    let seconds = report.took.as_secs_f64();
+    assert!((9.0..=11.0).contains(&seconds), "{seconds} in {} calls", report.calls);
+}
+
 #[test]
 fn a_pause_is_not_made_up_for() {
     let (mut process, mut system) = (pages(25_600), System::default());
