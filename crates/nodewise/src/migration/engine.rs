@@ -75,8 +75,8 @@ pub struct Limits {
 /// all CPUs is small. One call is to take between these times.
 const CHUNK: (Bytes, Bytes) = (Bytes::from_mib(16), Bytes::from_mib(64));
 const CALL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// Under a rate a chunk is the part of a second that is moved between two waits. Where so many calls take longer, as on
-/// a system whose CPUs are slow to answer each other, there are fewer and larger ones, one a second at the least.
+/// Under a rate a chunk is the part of a second that is moved between two waits. Where eight calls take longer, as on a
+/// system whose CPUs are slow to answer each other, there are fewer and larger ones, one a second at the least.
 const CHUNKS_PER_SECOND: u32 = 8;
 /// Calls for a chunk: the second takes huge pages apart that were none, the third tries again what was in use.
 const ROUNDS: usize = 3;
@@ -185,7 +185,7 @@ pub fn migrate(
         limits,
         memory,
         began: around.now(),
-        ready_at: None,
+        ready_at: around.now(),
         parts: CHUNKS_PER_SECOND,
         let_go: None,
         around,
@@ -214,8 +214,8 @@ struct Engine<'a, M, S> {
     memory: &'a mut M,
     around: &'a mut S,
     began: Duration,
-    /// From when on the rate allows more; missing before the first chunk.
-    ready_at: Option<Duration>,
+    /// From when on the rate allows more.
+    ready_at: Duration,
     /// Chunks a second under a rate.
     parts: u32,
     /// When the chunk before was let go.
@@ -329,7 +329,7 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         let now = self.around.now();
         self.report.paused += now.saturating_sub(began);
         // Nor is a pause made up for: it was there to spare the system.
-        self.ready_at = self.ready_at.max(Some(now));
+        self.ready_at = self.ready_at.max(now);
         if self.around.is_interrupted() {
             return Err(Ending::Interrupted);
         }
@@ -408,10 +408,9 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         if size == Bytes::new(0) {
             return Ok(());
         }
-        let began = self.around.now();
-        let ready_at = *self.ready_at.get_or_insert(began);
+        self.adapt_parts();
         loop {
-            let wait = ready_at.saturating_sub(self.around.now());
+            let wait = self.ready_at.saturating_sub(self.around.now());
             if wait.is_zero() {
                 break;
             }
@@ -420,16 +419,10 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
                 return Err(Ending::Interrupted);
             }
         }
-        let each = Duration::from_secs(1) / self.parts;
-        match self.let_go.map(|let_go| began.saturating_sub(let_go)) {
-            Some(took) if took > each => self.parts = (self.parts / 2).max(1),
-            Some(took) if took < each / 2 => self.parts = (self.parts * 2).min(CHUNKS_PER_SECOND),
-            _ => {}
-        }
         self.let_go = Some(self.around.now());
         let cost = Duration::from_secs_f64(size.get() as f64 / rate.get() as f64);
         // What was not used for longer is not made up for: it would all move at once.
-        self.ready_at = Some(ready_at.max(self.around.now().saturating_sub(LATE)) + cost);
+        self.ready_at = self.ready_at.max(self.around.now().saturating_sub(LATE)) + cost;
         Ok(())
     }
 
@@ -507,6 +500,17 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
             let reason = reason.unwrap_or_else(|| Reason::from_location(work.said));
             let size = self.regions[pages[work.first].region].page_size;
             *self.report.failed.entry(reason).or_default() += size;
+        }
+    }
+
+    /// Under a rate there are fewer chunks a second after one that took longer than its part of it, and more after one
+    /// that took less than half.
+    fn adapt_parts(&mut self) {
+        let each = Duration::from_secs(1) / self.parts;
+        match self.let_go.map(|let_go| self.around.now().saturating_sub(let_go)) {
+            Some(took) if took > each => self.parts = (self.parts / 2).max(1),
+            Some(took) if took < each / 2 => self.parts = (self.parts * 2).min(CHUNKS_PER_SECOND),
+            _ => {}
         }
     }
 
