@@ -1,15 +1,38 @@
 //! Programs that are looked at, from outside: starting them and asking them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use nodewise_machine::CpuSet;
+use nodewise_syscall::{Errno, Task, affinity};
 use serde_json::Value;
 
 use crate::nodewise::Context;
 
 /// Bytes by node.
 pub type ByNode = BTreeMap<u32, u64>;
+
+/// The numbers of the threads of a process.
+pub fn threads(pid: u32) -> Result<Vec<u32>, String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| error.to_string())?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_string_lossy().parse();
+    let numbers: Result<_, _> = tasks.filter_map(Result::ok).map(number).collect();
+    numbers.map_err(|_| format!("a thread of {pid} without a number"))
+}
+
+/// Lets every thread of a process run on these CPUs.
+pub fn allow(pid: u32, cpus: &CpuSet) -> Result<(), String> {
+    for thread in threads(pid)? {
+        match affinity::set_cpus(Task::new(thread).ok_or("thread 0")?, cpus) {
+            // A thread that took the memory may have ended meanwhile.
+            Err(error) if error.errno == Errno::ESRCH => {}
+            set => set.map_err(|error| error.to_string())?,
+        }
+    }
+    Ok(())
+}
 
 /// A program of `observed.rs` that runs; it ends when dropped.
 pub struct Observed {

@@ -11,12 +11,12 @@ use super::ways::Nodes;
 use super::{balance, doctor, same};
 use crate::guest::FIGURE;
 use crate::nodewise::{Context, complaint};
-use crate::observer::Observed;
+use crate::observer::{Observed, threads};
 use crate::setting::Setting;
 
 /// Memory of a program, in KiB.
 const MEMORY: u64 = 64 << 10;
-/// Windows of which one must show what an advice is applied for.
+/// Windows to try until one shows what an advice is applied for.
 const WINDOWS: u32 = 5;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
@@ -122,12 +122,9 @@ pub fn growing(context: &Context) -> Result<(), String> {
 
 /// The CPUs of all threads of a program.
 fn cpus(program: &Observed) -> Result<Vec<CpuSet>, String> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
-    let cpus = |task: std::io::Result<fs::DirEntry>| {
-        let tid = task.ok()?.file_name().to_string_lossy().parse().ok()?;
-        affinity::cpus(Task::new(tid)?).ok()
-    };
-    tasks.map(cpus).collect::<Option<_>>().ok_or_else(|| "a thread has ended".to_owned())
+    let cpus = |thread: &u32| affinity::cpus(Task::new(*thread)?).ok();
+    let of_all = threads(program.pid)?.iter().map(cpus).collect::<Option<_>>();
+    of_all.ok_or_else(|| "a thread has ended".to_owned())
 }
 
 /// `advise --apply` with these words; the exit code and the part of the document that is about it.

@@ -8,7 +8,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nodewise_machine::{CpuId, CpuSet, NodeId};
-use nodewise_syscall::{Errno, Task, affinity};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -18,7 +17,7 @@ use super::ways::Nodes;
 use crate::cpuset::Cpuset;
 use crate::guest::FIGURE;
 use crate::nodewise::{Context, complaint};
-use crate::observer::Observed;
+use crate::observer::{Observed, allow, threads};
 use crate::setting::Setting;
 
 /// Memory of a program, in KiB.
@@ -42,30 +41,7 @@ const LIMITS: [&str; 8] = [
 
 /// Lets the threads of a program run everywhere; they stay where they are on an idle system.
 pub(super) fn free(context: &Context, program: &Observed) -> Result<(), String> {
-    allow(program.pid, &all_cpus(context))
-}
-
-fn all_cpus(context: &Context) -> CpuSet {
-    let nodes = context.seen.nodes_with_cpus();
-    nodes.iter().fold(CpuSet::new(), |cpus, node| cpus.union(&context.seen.cpus_of(node)))
-}
-
-/// The numbers of the threads of a process.
-fn tasks(pid: u32) -> Result<Vec<u32>, String> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| error.to_string())?;
-    let number = |entry: fs::DirEntry| entry.file_name().to_string_lossy().parse().ok();
-    Ok(tasks.filter_map(Result::ok).filter_map(number).collect())
-}
-
-fn allow(pid: u32, cpus: &CpuSet) -> Result<(), String> {
-    for task in tasks(pid)?.into_iter().filter_map(Task::new) {
-        match affinity::set_cpus(task, cpus) {
-            // A thread that took the memory may have ended meanwhile.
-            Err(error) if error.errno == Errno::ESRCH => {}
-            set => set.map_err(|error| error.to_string())?,
-        }
-    }
-    Ok(())
+    allow(program.pid, &context.seen.online_cpus())
 }
 
 /// Keeps a program away from its memory while it is there: the scheduler may take it there, to a CPU that has less to
@@ -79,7 +55,7 @@ impl Away {
     fn keep(context: &Context, program: &Observed) -> Result<Self, String> {
         let Nodes { ids: [a, _, c, _], .. } = Nodes::find(context)?;
         let [first, memory] = [a, c].map(|node| context.seen.cpus_of(node));
-        let (pid, all) = (program.pid, all_cpus(context));
+        let (pid, all) = (program.pid, context.seen.online_cpus());
         let put_back = move || allow(pid, &first).and_then(|()| allow(pid, &all));
         put_back()?;
         let (stop, stopped) = mpsc::channel();
@@ -106,12 +82,12 @@ impl Drop for Away {
 
 /// Whether any thread of a process runs on one of these CPUs, or ran there last.
 fn is_on(pid: u32, cpus: &CpuSet) -> bool {
-    let last_cpu = |task: &u32| -> Option<CpuId> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/task/{task}/stat")).ok()?;
+    let last_cpu = |thread: &u32| -> Option<CpuId> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
         // The fields behind the name, which may have spaces, begin with the third.
         stat.rsplit_once(") ")?.1.split(' ').nth(39 - 3)?.parse().ok().map(CpuId::new)
     };
-    tasks(pid).is_ok_and(|tasks| tasks.iter().filter_map(last_cpu).any(|cpu| cpus.contains(cpu)))
+    threads(pid).is_ok_and(|threads| threads.iter().filter_map(last_cpu).any(|cpu| cpus.contains(cpu)))
 }
 
 /// A program on the first node with its memory on the third.

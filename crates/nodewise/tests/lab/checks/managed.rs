@@ -17,7 +17,7 @@ use crate::cpuset::Cpuset;
 use crate::guest::FIGURE;
 use crate::kernel;
 use crate::nodewise::{Context, complaint};
-use crate::observer::Observed;
+use crate::observer::{Observed, threads};
 use crate::setting::Setting;
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
@@ -276,12 +276,9 @@ fn taken_back(context: &Context, journal: &str, running: &[Running]) -> Result<(
     // 1: pages that had no room; 3: it had done nothing.
     expect(matches!(code, Some(0 | 1 | 3)), || format!("undo: {code:?}: {}", complaint(&undone)))?;
     for program in running.iter().filter(|program| matches!(program.placed, Placed::Free)) {
-        let tasks =
-            fs::read_dir(format!("/proc/{}/task", program.program.pid)).map_err(|error| error.to_string())?;
-        for task in tasks.filter_map(Result::ok) {
-            let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
-            let cpus =
-                affinity::cpus(Task::new(tid).ok_or("thread 0")?).map_err(|error| error.to_string())?;
+        for thread in threads(program.program.pid)? {
+            let task = Task::new(thread).ok_or("thread 0")?;
+            let cpus = affinity::cpus(task).map_err(|error| error.to_string())?;
             same(&format!("CPUs of {}", program.program.name), &cpus, &context.seen.online_cpus())?;
         }
     }

@@ -193,18 +193,17 @@ pub fn small_reserve(context: &Context) -> Result<(), String> {
 
 /// Waits until at most one part in this many of a node is free.
 fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Result<(), String> {
-    let mut last = None;
+    let mut free = None;
     for _ in 0..120 {
         let machine = context.machine()?;
         let of_node = &machine.nodes[&node];
-        let (free, size) = (of_node.memory_free(), of_node.memory_total());
-        last = free;
-        if free.zip(size).is_some_and(|(free, size)| free.get() < size.get() / part) {
+        free = of_node.memory_free();
+        if free.zip(of_node.memory_total()).is_some_and(|(free, size)| free.get() < size.get() / part) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_secs(1));
     }
-    Err(format!("node {node} does not fill with page cache: {last:?} are free"))
+    Err(format!("node {node} does not fill with page cache: {free:?} are free"))
 }
 
 /// Huge pages on a node that page cache has cut into small ones.

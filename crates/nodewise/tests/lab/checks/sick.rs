@@ -4,8 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use nodewise_machine::{CpuSet, NodeId};
-use nodewise_syscall::{Task, affinity};
+use nodewise_machine::NodeId;
 use serde_json::Value;
 
 use super::doctor::{Diagnosed, fill, run};
@@ -15,7 +14,7 @@ use super::short::shell;
 use super::ways::Nodes;
 use crate::cpuset::Cpuset;
 use crate::nodewise::Context;
-use crate::observer::Observed;
+use crate::observer::{Observed, allow};
 use crate::setting::{self, Setting};
 
 /// Memory of a program, in KiB: more than a twentieth of a node.
@@ -89,16 +88,6 @@ pub(super) fn about_nodes(finding: &Value, nodes: &[NodeId]) -> Result<(), Strin
     same(&format!("nodes of {finding}"), finding["nodes"].as_str(), Some(names.to_string().as_str()))
 }
 
-/// Lets every thread of a program run on these CPUs.
-fn allow(program: &Observed, cpus: &CpuSet) -> Result<(), String> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
-    for task in tasks.filter_map(Result::ok) {
-        let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
-        affinity::set_cpus(Task::new(tid).ok_or("thread 0")?, cpus).map_err(|error| error.to_string())?;
-    }
-    Ok(())
-}
-
 /// Counters of allocations that are switched off.
 pub fn counters(context: &Context) -> Result<(), String> {
     let _counters = Setting::with(COUNTERS, "0")?;
@@ -125,7 +114,7 @@ pub fn nobody_places(context: &Context) -> Result<(), String> {
     let _balancing = Setting::with(BALANCING, "0")?;
     let way = format!("kib={MEMORY} cpu={} touched-on={} reads", cpus[0], cpus[2]);
     let program = at_work("away", &[], &way)?;
-    allow(&program, &cpus.into_iter().collect())?;
+    allow(program.pid, &cpus.into_iter().collect())?;
     let finding = mended(context, "balancing-off-nobody-places")?;
     let named = finding["nodes"].as_str().is_some_and(|nodes| nodes.contains(&c.to_string()));
     same(&format!("whether {finding} names node {c}"), named, true)
