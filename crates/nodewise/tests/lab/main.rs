@@ -119,10 +119,13 @@ fn main() {
     };
     let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
     let tells_times = options.iter().any(|word| word == "--times");
+    let is_long = options.iter().any(|word| word == "--long");
     let fixed = (0..).zip(LAYOUTS).map(|(number, (arch, name, spec))| {
         let checks = match (arch, name) {
             (Arch::X86, "four-nodes") => Extent::Moving,
-            (Arch::X86, _) => Extent::All,
+            (Arch::X86, "two-sockets") => Extent::All,
+            (Arch::X86, _) if is_long => Extent::All,
+            (Arch::X86, _) => Extent::Short,
             (Arch::Arm, _) => Extent::Own,
         };
         let plan = Plan { scripts: scripts(1_000_000 + number), ..Plan::new(arch, spec, checks) };
@@ -180,7 +183,8 @@ fn main() {
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
 /// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
 /// of doctor, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
-/// that each check took. `cargo xtask lab-soak` and `migrate-soak` have words for them.
+/// that each check took, `--long` for every measurement on each machine that has any. `cargo xtask lab-soak` and
+/// `migrate-soak` have words for most.
 fn is_own(word: &str) -> bool {
     let options = [
         "--soak=",
@@ -193,7 +197,7 @@ fn is_own(word: &str) -> bool {
         "--rate=",
         "--managed=",
     ];
-    word == "--times" || word == "--sick" || options.iter().any(|option| word.starts_with(option))
+    ["--times", "--sick", "--long"].contains(&word) || options.iter().any(|option| word.starts_with(option))
 }
 
 fn choice(kernel: &str) -> KernelChoice {
