@@ -10,7 +10,8 @@
 //! - `topology.rs` `cargo xtask topology`, the captures as lscpu (`topology/lscpu.rs`) and hwloc
 //!   (`topology/hwloc.rs`) read them, recorded for a test
 //! - `suite.rs` `cargo xtask test` and `cargo xtask quick`; `suite/lint.rs` lints while programs are compiled,
-//!   `suite/account.rs` what ran, failed and was skipped, read from the output of `cargo test`
+//!   `suite/lanes.rs` programs that boot guests and all others, side by side, `suite/account.rs` what ran, failed and
+//!   was skipped, read from the output of `cargo test`
 //! - `damage.rs` `cargo xtask damage`, damaged captures, archives and ACPI tables; in `damage/` machines to
 //!   be damaged (`damage/specimen.rs`, `damage/synthetic.rs`), kinds of damage, and the independent reading
 //!   that judges them: the kernel's forms (`damage/grammar.rs`) and what files say twice

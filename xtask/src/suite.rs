@@ -1,17 +1,18 @@
 //! `test`: everything that must hold before a change is done; `quick`: the part of it that takes two minutes.
 
 mod account;
+mod lanes;
 mod lint;
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use nodewise_lab::lab::TEST_VARIABLE;
 
 use self::account::Account;
+use self::lanes::Until;
 use crate::{fuzz, program, setup, tidy};
 
 /// The seed of the property tests under CI: the same for every change, so that only what changed can
@@ -20,6 +21,9 @@ const SEED: &str = "20240613";
 
 /// The modules of tests that simulate hundreds of studies: more than an editor's hook can wait for.
 const SIMULATED: &str = "simulated::";
+
+/// The words for programs of tests by which an account learns why some were skipped.
+const SHOWN: [&str; 2] = ["--", "--show-output"];
 
 /// A step: its name and how long it took.
 type Step = (&'static str, Duration);
@@ -90,8 +94,24 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
             cargo_command(root, skip_lab, &["test", "--workspace", "--all-targets", "--no-run", "--quiet"]);
         program::show(lint::while_compiling(&mut command))
     })?;
-    let mut command = cargo_command(root, skip_lab, &["test", "--workspace", "--no-fail-fast"]);
-    tests(lint::while_compiling(&mut command), steps)
+    let lanes = lanes::choose(root)?;
+    let run = |words: &[String]| {
+        let mut command = cargo_command(root, skip_lab, &["test", "--workspace", "--no-fail-fast"]);
+        lint::while_compiling(&mut command).args(words).args(SHOWN);
+        command
+    };
+    let mut account = Account::default();
+    let result = step(steps, "tests", || {
+        let (result, both) = lanes::run(&mut run(&lanes.guests), &mut run(&lanes.others), &show);
+        account.join(both);
+        result
+    });
+    // Examples in documentation come by themselves: cargo takes no other program beside them.
+    let examples = step(steps, "documentation", || {
+        lanes::accounted(&mut run(&["--doc".to_owned()]), &mut account, Until::Line, &show)
+    });
+    print!("\n{account}");
+    result.and(examples)
 }
 
 /// Everything that looks at the text and compiles nothing.
@@ -151,39 +171,14 @@ fn cargo_command(root: &Path, skip_lab: bool, arguments: &[&str]) -> Command {
 /// A step that runs `cargo test`, shows what it prints, and ends with an account of it.
 fn tests(command: &mut Command, steps: &mut Vec<Step>) -> Result<()> {
     let mut account = Account::default();
-    command.args(["--", "--show-output"]);
-    let result = step(steps, "tests", || accounted(command, &mut account));
+    command.args(SHOWN);
+    let result = step(steps, "tests", || lanes::accounted(command, &mut account, Until::Line, &show));
     print!("\n{account}");
     result
 }
 
-/// Runs a command whose output passes through an account on its way to the user.
-fn accounted(command: &mut Command, account: &mut Account) -> Result<()> {
-    let line = program::line(command);
-    // One pipe for both streams: cargo names a program on one, its tests speak on the other, and their order
-    // says what belongs together.
-    let (reader, writer) = os_pipe::pipe().context("cannot make a pipe")?;
-    let mut child = command
-        .stdout(writer.try_clone().context("cannot make a pipe")?)
-        .stderr(writer)
-        .spawn()
-        .with_context(|| format!("cannot start: {line}"))?;
-    // The pipe ends with its last writer, and the command has two of them.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut reader = BufReader::new(reader);
-    let mut bytes = Vec::new();
-    while reader.read_until(b'\n', &mut bytes)? > 0 {
-        let text = String::from_utf8_lossy(&bytes);
-        if account.line(text.trim_end_matches('\n')) {
-            print!("{text}");
-        }
-        bytes.clear();
-    }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("{line}: {status}");
-    }
-    Ok(())
+fn show(text: &str) {
+    print!("{text}");
 }
 
 /// Whether a machine and not a person waits for the result.

@@ -53,6 +53,23 @@ enum Section {
 }
 
 impl Account {
+    /// How many programs it has so far.
+    pub fn programs(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Adds what another account of a run beside or behind this one has.
+    pub fn join(&mut self, other: Self) {
+        self.programs.extend(other.programs);
+        self.failures.extend(other.failures);
+        for (reason, programs) in other.skipped {
+            let known = self.skipped.entry(reason).or_default();
+            for (program, times) in programs {
+                *known.entry(program).or_insert(0) += times;
+            }
+        }
+    }
+
     /// Reads one line; `true` where a person should see it.
     pub fn line(&mut self, line: &str) -> bool {
         if let Some(name) = program(line) {
