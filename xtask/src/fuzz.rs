@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::program;
+use crate::suite::lint;
 
 /// Runs the targets with these names, or all of them, each for this many seconds.
 pub fn run(root: &Path, names: &[String], seconds: u32) -> Result<()> {
@@ -27,11 +28,12 @@ pub fn run(root: &Path, names: &[String], seconds: u32) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the targets, so that none is left behind by a parser that changed. They are a workspace of
-/// their own, which no other check sees; the fuzzer's runtime, which takes a C++ compiler, is left out.
+/// Compiles the targets with their lints, so that none is left behind by a parser that changed. They are a workspace
+/// of their own, which no other check sees; the fuzzer's runtime, which takes a C++ compiler, is left out.
 pub fn check(root: &Path) -> Result<()> {
     let mut command = program::cargo(root);
     command.args(["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"]);
+    lint::while_compiling(&mut command);
     program::show(command.env("CUSTOM_LIBFUZZER_PATH", root.join("target/fuzz/not-linked.a")))
 }
 

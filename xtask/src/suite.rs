@@ -2,7 +2,7 @@
 
 mod account;
 mod lanes;
-mod lint;
+pub mod lint;
 
 use std::path::Path;
 use std::process::Command;
