@@ -300,6 +300,7 @@ impl Subject {
             calls: 0,
             took: Duration::ZERO,
             paused: Duration::ZERO,
+            listing: Duration::ZERO,
             ending: ShownEnding::DryRun,
             notes,
             undo: None,
@@ -312,6 +313,7 @@ impl Subject {
         shown.calls = report.calls;
         shown.took = report.took;
         shown.paused = report.paused;
+        shown.listing = report.listing;
         shown.failed = report.failed.iter().map(|(reason, size)| failed(*reason, *size)).collect();
         shown.ending = match &report.ending {
             Ending::Done => ShownEnding::Done,
@@ -382,6 +384,7 @@ mod tests {
             calls: 1,
             took: Duration::ZERO,
             paused: Duration::ZERO,
+            listing: Duration::ZERO,
             ending,
         }
     }

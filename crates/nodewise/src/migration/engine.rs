@@ -144,6 +144,8 @@ pub struct MigrationReport {
     pub calls: u64,
     pub took: Duration,
     pub paused: Duration,
+    /// Time to list pages that are there, before any of them moves.
+    pub listing: Duration,
     pub ending: Ending,
 }
 
@@ -198,6 +200,7 @@ pub fn migrate(
             calls: 0,
             took: Duration::ZERO,
             paused: Duration::ZERO,
+            listing: Duration::ZERO,
             ending: Ending::Done,
         },
     };
@@ -246,7 +249,9 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         let region = &self.regions[at];
         let size = region.page_size.get();
         // Pages come and go meanwhile, so the list of them is better than their number.
+        let since = self.around.now();
         let listed = self.memory.present((region.start, region.end));
+        self.report.listing += self.around.now().saturating_sub(since);
         let mut left = region.present.filter(|_| listed.is_none());
         let mut next = region.start;
         let mut has_begun = false;

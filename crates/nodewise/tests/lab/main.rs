@@ -147,8 +147,9 @@ fn main() {
             size: Bytes::from_mib(number("--migrate", 0)),
             rate: Bytes::from_mib(number("--rate", 32)),
         };
-        // Room beside the memory for the guest's own, in whole blocks of memory.
-        let spec = format!("2x(1c {}M); dist=20", (load.size.mib() + 512).next_multiple_of(128));
+        // Room beside the memory for the guest's own, in whole blocks of memory, and on the node that it comes back to
+        // for what the system keeps there meanwhile.
+        let spec = format!("2x(1c {}M); dist=20", (load.size.mib() / 8 * 9 + 512).next_multiple_of(128));
         let plan = Plan { load: Some(load), ..Plan::new(Arch::X86, spec, Extent::Soak) };
         Guest::new("migration".to_owned(), plan, choice(fixed_kernel), tells_times)
     });

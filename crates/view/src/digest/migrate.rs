@@ -75,6 +75,8 @@ pub struct Migration {
     pub calls: u64,
     pub took: Duration,
     pub paused: Duration,
+    /// Time to list pages, before any of them moved.
+    pub listing: Duration,
     pub ending: Ending,
     /// Sentences on the end and on what follows.
     pub notes: Vec<String>,
@@ -83,9 +85,9 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// Bytes that moved in a second; `None` where that took no time.
+    /// Bytes that moved in a second, without pauses and lists of pages; `None` where that took no time.
     pub fn rate(&self) -> Option<Bytes> {
-        let seconds = self.took.saturating_sub(self.paused).as_secs_f64();
+        let seconds = self.took.saturating_sub(self.paused).saturating_sub(self.listing).as_secs_f64();
         (seconds > 0.0).then(|| Bytes::new((self.moved.get() as f64 / seconds) as u64))
     }
 

@@ -24,6 +24,7 @@ struct Document<'a> {
     calls: u64,
     took_s: f64,
     paused_s: f64,
+    listing_s: f64,
     notes: &'a [String],
     undo: Option<&'a str>,
 }
@@ -84,6 +85,7 @@ pub fn migrate(migration: &Migration) -> String {
         calls: migration.calls,
         took_s: migration.took.as_secs_f64(),
         paused_s: migration.paused.as_secs_f64(),
+        listing_s: migration.listing.as_secs_f64(),
         notes: &migration.notes,
         undo: migration.undo.as_deref(),
     })

@@ -1,5 +1,7 @@
 //! A migration of pages: the text of `nodewise migrate`.
 
+use std::time::Duration;
+
 use nodewise_machine::Bytes;
 
 use crate::digest::migrate::{Ending, Migration};
@@ -52,9 +54,12 @@ pub fn migrate(migration: &Migration, style: &Style) -> String {
     page.finish()
 }
 
+/// A time that a person would not ask about.
+const SHORT: Duration = Duration::from_millis(100);
+
 /// Says the result in one clause.
 fn conclusion(migration: &Migration) -> String {
-    let Migration { moved, took, paused, calls, ending, .. } = migration;
+    let Migration { moved, took, paused, listing, calls, ending, .. } = migration;
     if *ending == Ending::DryRun {
         let all: Bytes = migration.plan.iter().map(|flow| flow.size).sum();
         return format!("a dry run: {all} would move");
@@ -71,7 +76,12 @@ fn conclusion(migration: &Migration) -> String {
     let rate = migration.rate().map(|rate| format!(", {rate}/s")).unwrap_or_default();
     let pause =
         if paused.is_zero() { String::new() } else { format!(", paused {:.1} s", paused.as_secs_f64()) };
-    format!("{moved} moved in {:.2} s{rate}{pause}{end}", took.as_secs_f64())
+    let list = if *listing < SHORT {
+        String::new()
+    } else {
+        format!(", {:.1} s of them to list pages", listing.as_secs_f64())
+    };
+    format!("{moved} moved in {:.2} s{list}{rate}{pause}{end}", took.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -80,7 +90,6 @@ mod tests {
     use crate::digest::migrate::{Amount, Failed, Flow};
     use crate::json;
     use nodewise_machine::NodeId;
-    use std::time::Duration;
 
     fn amount(kind: &'static str, node: u32, mib: u64) -> Amount {
         Amount { kind, node: NodeId::new(node), size: Bytes::from_mib(mib) }
@@ -105,6 +114,7 @@ mod tests {
             calls: 9,
             took: Duration::from_millis(508),
             paused: Duration::from_millis(254),
+            listing: Duration::ZERO,
             ending: Ending::Done,
             notes: vec!["pages that it touches later follow its own policy".to_owned()],
             undo: Some("old.moved".to_owned()),
@@ -152,6 +162,18 @@ Process 4711 (postgres)  a dry run: 512 MiB would move
         check(Ending::Interrupted, 3, "paused 0.3 s, then interrupted");
         check(Ending::ProcessEnded, 3, "then the process ended");
         check(Ending::Refused, 0, "nothing moved, then the kernel refused");
+    }
+
+    #[test]
+    fn the_time_to_list_pages_is_named_where_it_is_long_and_is_no_part_of_the_rate() {
+        let (took, listing) = (Duration::from_secs(145), Duration::from_millis(16_746));
+        let long = Migration { took, listing, moved: Bytes::from_gib(8), ..migration() };
+        let text = migrate(&long, &Style::plain(120));
+        let first = text.lines().next().unwrap();
+        assert!(
+            first.ends_with("8 GiB moved in 145.00 s, 16.7 s of them to list pages, 64 MiB/s, paused 0.3 s"),
+            "{text}"
+        );
     }
 
     #[test]
