@@ -35,6 +35,7 @@ pub mod oddity;
 pub mod perftest;
 pub mod placements;
 pub mod provenance;
+pub mod published;
 pub mod running;
 pub mod shm;
 pub mod study;

@@ -1,5 +1,8 @@
 //! Matrices and sentences of a report of latencies.
 
+use std::collections::BTreeSet;
+
+use nodewise_machine::NodeId;
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{LatencyFinding, LatencyReport, Lookup, findings};
 use nodewise_measure::survey::{CellReport, Figure, extent};
@@ -7,6 +10,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
+use crate::digest::published::{PublishedQuantity, PublishedRange};
 use crate::digest::survey::{Ending, FindingSentence, missing, pages_words};
 
 /// Which figure of a cell a matrix shows.
@@ -86,8 +90,36 @@ pub fn finding_sentences(report: &LatencyReport) -> Vec<FindingSentence> {
 /// How the report ends.
 pub fn ending(report: &LatencyReport) -> Ending {
     let findings = finding_sentences(report).into_iter();
-    Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, findings)
+    let beside = published(report).into_iter().map(|(range, figure)| range.sentence(figure));
+    let how: Vec<String> = std::iter::once(method(report)).chain(beside).collect();
+    Ending::of_cells(how, &report.account, report.cells.iter(), report.size, findings)
         .with_not_reached(missing("cell", report.cells.iter().map(CellReport::is_reached)))
+}
+
+/// Published figures of this family of processors, each with the one measured here. That to another node is the way to
+/// the other socket only where two nodes have CPUs.
+pub fn published(report: &LatencyReport) -> Vec<(PublishedRange, f64)> {
+    let nodes: BTreeSet<NodeId> = report.cells.iter().map(|cell| cell.from).collect();
+    let kinds = report.page_kinds();
+    let of = |is_local: bool| {
+        let cells = report.cells.iter().filter(|cell| Some(&cell.pages) == kinds.first());
+        let cells =
+            cells.filter(|cell| (cell.from == cell.memory) == is_local && nodes.contains(&cell.memory));
+        middle(cells.filter_map(|cell| cell.figure.map(|figure| figure.median)).collect())
+    };
+    let local = of(true).map(|figure| (PublishedQuantity::LocalLatency, figure));
+    let remote =
+        of(false).filter(|_| nodes.len() == 2).map(|figure| (PublishedQuantity::RemoteLatency, figure));
+    let conditions = &report.account.conditions;
+    let found = |(quantity, figure)| Some((PublishedRange::find(quantity, conditions)?, figure));
+    local.into_iter().chain(remote).filter_map(found).collect()
+}
+
+/// The median.
+fn middle(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let (below, above) = (figures.get(figures.len().checked_sub(1)? / 2)?, figures.get(figures.len() / 2)?);
+    Some(f64::midpoint(*below, *above))
 }
 
 /// How it was measured, in one line.
