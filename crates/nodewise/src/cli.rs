@@ -27,6 +27,7 @@ pub mod personality;
 pub mod place;
 pub mod record;
 pub mod recording;
+pub mod report;
 pub mod run;
 pub mod shm;
 pub mod show;
@@ -71,6 +72,8 @@ macro_rules! table {
                 "Saves this machine's description for inspection elsewhere";
             "record" Record(record::Record) => record::run, here "",
                 "Records the running system to a file";
+            "report" Report(report::ReportOptions) => report::run,
+                "Writes one HTML file about this machine: findings first, then pictures, measurements, and all figures";
             "run" Run(run::Run) => run::run, "Starts a program under a placement";
             "tune" Tune(tune::Tune) => tune::run, here "--from=FILE shows a result from elsewhere",
                 "Runs a program under many placements and names the best";

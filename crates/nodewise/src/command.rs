@@ -21,6 +21,7 @@ pub mod migrate;
 pub mod process;
 pub mod record;
 pub mod recording;
+pub mod report;
 pub mod run;
 pub mod shm;
 pub mod show;

@@ -47,6 +47,9 @@ const KEPT: Duration = Duration::from_secs(1);
 /// The share of the time that is left which the search for the last-level cache may take.
 const FOR_LAST_LEVEL: f64 = 0.2;
 
+/// The share of a limit that samples are planned for: finding caches, filling memory and looking at pages take time, too.
+const QUICK_SHARE: f64 = 0.6;
+
 /// The largest result that is read back: one of a thousand nodes is smaller.
 const MOST_READ: u64 = 1 << 30;
 
@@ -73,7 +76,10 @@ impl Measurement {
     pub fn facts(self, machine: &Machine, options: &MeasureOptions, nodes: usize) -> LiveFacts {
         let mut stop = Stop::on(self.interrupt);
         if options.quick && options.rounds.is_none() {
-            stop = stop.at(self.clock, Pace::quick_limit(nodes).saturating_sub(KEPT));
+            stop = stop.at(
+                self.clock,
+                options.limit.unwrap_or_else(|| Pace::quick_limit(nodes)).saturating_sub(KEPT),
+            );
         }
         LiveFacts::new(machine, stop, self.line)
     }
@@ -286,7 +292,11 @@ pub fn pace(options: &MeasureOptions, nodes: usize) -> Pace {
         (false, true) => Pace::thorough(),
         (false, false) => Pace::usual(nodes),
     };
-    Pace { rounds: options.rounds.unwrap_or(pace.rounds), ..pace }
+    let budget = match (pace.budget, options.limit) {
+        (Some(budget), Some(limit)) => Some(budget.min(limit.mul_f64(QUICK_SHARE))),
+        (budget, _) => budget,
+    };
+    Pace { rounds: options.rounds.unwrap_or(pace.rounds), budget, ..pace }
 }
 
 /// The seed that was named, or one from the clock.

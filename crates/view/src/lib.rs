@@ -16,6 +16,8 @@
 //!   `json/conditions.rs`), and reading them back (`json/reading.rs`)
 //! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
 //! - `metrics.rs` a diagnosis for Prometheus
+//! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the HTML, pictures
+//!   within a page, and documents that go in and come out
 //! - `svg.rs` pictures: in `svg/` a file per picture, and frames, fonts and writing; how sheets begin and end
 //!   (`svg/sheet.rs`), all colours (`svg/palette.rs`) and, for its tests, how readers see them
 //!   (`svg/palette/vision.rs`), matrices in colours (`svg/heatmap.rs`), axes and their points
@@ -27,6 +29,7 @@ pub mod csv;
 pub mod digest;
 pub mod json;
 pub mod metrics;
+pub mod report;
 pub mod style;
 pub mod svg;
 pub mod text;

@@ -1,6 +1,7 @@
 //! Options that the verbs share which measure memory.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::quote;
@@ -40,6 +41,9 @@ pub struct MeasureOptions {
     /// Draw an SVG picture into FILE: the result
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+    /// Time for all of it with `--quick`, in place of its usual limit: a report measures several things within a minute.
+    #[arg(skip)]
+    pub limit: Option<Duration>,
 }
 
 /// The pages of buffers, for verbs whose buffers are large enough for huge ones.

@@ -55,6 +55,16 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
     }
 }
 
+/// The document of a measurement, in place of showing it.
+///
+/// # Errors
+/// As the verb.
+pub fn document(args: &Bandwidth) -> Result<String, Failure> {
+    let measurement = Measurement::begin(&args.measure)?;
+    let machine = input::load("live", Detail::Full)?.machine;
+    Ok(json::bandwidth(&measure(args, &machine, measurement)?))
+}
+
 /// Shows a report as the options want it.
 fn show(report: &BandwidthReport, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {

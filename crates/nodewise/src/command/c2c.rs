@@ -24,6 +24,14 @@ pub fn run(args: &C2c, global: &Global) -> Outcome {
     show(&measure(args)?, args, global)
 }
 
+/// The document of a measurement, in place of showing it.
+///
+/// # Errors
+/// As the verb.
+pub fn document(args: &C2c) -> Result<String, Failure> {
+    Ok(json::c2c(&measure(args)?))
+}
+
 /// Shows a report as the options want it.
 fn show(report: &C2cReport, args: &C2c, global: &Global) -> Outcome {
     let forms = Forms {

@@ -35,6 +35,45 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     if let Some(DoctorVerb::Rules(rules)) = &args.verb {
         return catalogue::run(rules, global);
     }
+    examine(args, global, |report| show(report, args, global))?
+}
+
+/// The document of a diagnosis, in place of showing it.
+///
+/// # Errors
+/// As the verb.
+pub fn document(args: &Doctor, global: &Global) -> Result<String, Failure> {
+    examine(args, global, json::doctor)
+}
+
+/// Shows a report as the options want it.
+fn show(report: &DoctorReport<'_>, args: &Doctor, global: &Global) -> Outcome {
+    if args.brief {
+        output::print(&format!("{}\n", printable(&report.brief())))?;
+    } else if args.metrics {
+        output::print(&metrics::doctor(report))?;
+    } else {
+        let json = || json::doctor(report);
+        output::show(args.json, global.color, json, |style| text::doctor(report, style))?;
+    }
+    let least = match args.fail_on {
+        FailOn::Info => Severity::Info,
+        FailOn::Note => Severity::Note,
+        FailOn::Warning => Severity::Warning,
+        FailOn::Critical => Severity::Critical,
+    };
+    if report.is_void() {
+        return Ok(CANNOT);
+    }
+    Ok(u8::from(report.diagnosis.at_least(least) > 0))
+}
+
+/// Takes the evidence and asks the rules.
+fn examine<R>(
+    args: &Doctor,
+    global: &Global,
+    then: impl FnOnce(&DoctorReport<'_>) -> R,
+) -> Result<R, Failure> {
     let rules = args.rule.iter().map(|id| Ok(catalogue::rule(id)?.id.to_owned()));
     let rules = rules.collect::<Result<Vec<_>, Failure>>()?;
     let ignored = args.ignore.iter().map(|text| Ignored::read(text)).collect::<Result<Vec<_>, _>>()?;
@@ -69,24 +108,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
         all: args.all,
         thresholds: file.as_deref(),
     };
-    if args.brief {
-        output::print(&format!("{}\n", printable(&report.brief())))?;
-    } else if args.metrics {
-        output::print(&metrics::doctor(&report))?;
-    } else {
-        let json = || json::doctor(&report);
-        output::show(args.json, global.color, json, |style| text::doctor(&report, style))?;
-    }
-    let least = match args.fail_on {
-        FailOn::Info => Severity::Info,
-        FailOn::Note => Severity::Note,
-        FailOn::Warning => Severity::Warning,
-        FailOn::Critical => Severity::Critical,
-    };
-    if report.is_void() {
-        return Ok(CANNOT);
-    }
-    Ok(u8::from(found.at_least(least) > 0))
+    Ok(then(&report))
 }
 
 /// Reads a file of thresholds.

@@ -34,16 +34,26 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
     if !args.from.is_empty() {
         return saved::run(args, global);
     }
-    let report = if input::is_live(&global.machine) {
-        let measurement = Measurement::begin(&args.measure)?;
+    show(&report(args, global)?, args, global)
+}
+
+/// The document of a measurement, in place of showing it.
+///
+/// # Errors
+/// As the verb.
+pub fn document(args: &Io, global: &Global) -> Result<String, Failure> {
+    Ok(json::io(&report(args, global)?))
+}
+
+fn report(args: &Io, global: &Global) -> Result<IoReport, Failure> {
+    if !input::is_live(&global.machine) {
         let input = input::load(&global.machine, Detail::Full)?;
-        let subjects = subject::find(&args.subjects, &input);
-        measure(args, &input.machine, subjects, measurement)?
-    } else {
-        let input = input::load(&global.machine, Detail::Full)?;
-        listed(args, global, subject::find(&args.subjects, &input))?
-    };
-    show(&report, args, global)
+        return listed(args, global, subject::find(&args.subjects, &input));
+    }
+    let measurement = Measurement::begin(&args.measure)?;
+    let input = input::load(&global.machine, Detail::Full)?;
+    let subjects = subject::find(&args.subjects, &input);
+    measure(args, &input.machine, subjects, measurement)
 }
 
 /// Shows a report as the options want it.

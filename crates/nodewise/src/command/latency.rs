@@ -51,6 +51,14 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
     })?
 }
 
+/// The document of a measurement, in place of showing it: a matrix, or curves under load.
+///
+/// # Errors
+/// As the verb.
+pub fn document(args: &Latency) -> Result<String, Failure> {
+    if args.loaded { loaded::document(args) } else { Ok(json::latency(&measure(args)?)) }
+}
+
 fn show(report: &LatencyReport, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| latency_svg(report, Theme::Auto),

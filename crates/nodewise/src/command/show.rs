@@ -1,5 +1,6 @@
 //! `nodewise show`, and `nodewise` alone.
 
+use nodewise_machine::Machine;
 use nodewise_source::capture::command_line;
 use nodewise_source::{Detail, machine_file};
 use nodewise_view::svg::{Caches, Theme, machine_svg};
@@ -18,8 +19,7 @@ pub fn run(args: &Show, global: &Global) -> Outcome {
     let mut machine = input::load_for(&args.supplied, &global.machine, Detail::Full)?.machine;
     input::date(&mut machine, &global.machine);
     if !args.with_identity {
-        let line = machine.settings.command_line.take();
-        machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());
+        remove_identity(&mut machine);
     }
     let caches = if args.caches { Caches::All } else { Caches::LastLevel };
     if let Some(picture) = args.svg.as_ref().filter(|_| !args.json) {
@@ -29,6 +29,12 @@ pub fn run(args: &Show, global: &Global) -> Outcome {
     let json = || machine_file::to_json(&machine);
     output::show(args.json, global.color, json, |style| text::show(&machine, style))?;
     Ok(0)
+}
+
+/// Leaves out of the kernel's command line what names this machine or its disks.
+pub fn remove_identity(machine: &mut Machine) {
+    let line = machine.settings.command_line.take();
+    machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());
 }
 
 /// Prints the output of `nodewise` without a verb.

@@ -1,8 +1,10 @@
 //! A file that an option names to be written.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 
+use nodewise_machine::printable::printable;
 use nodewise_source::capture::{Overwrite, check_file, write_file};
 
 use crate::failure::Failure;
@@ -17,6 +19,13 @@ pub struct Destination {
 impl From<OsString> for Destination {
     fn from(path: OsString) -> Self {
         Self { path: path.into() }
+    }
+}
+
+impl fmt::Display for Destination {
+    /// Its name, fit for a terminal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", printable(&self.path.to_string_lossy()))
     }
 }
 

@@ -27,6 +27,7 @@ mod memory;
 mod nodewise;
 mod outputs;
 mod record;
+mod report;
 mod run;
 mod running;
 mod sandbox;

@@ -12,6 +12,9 @@ use crate::digest::doctor::{DoctorReport, LackingRules, check_of, rule_of};
 
 pub use rules::rules;
 
+/// The schema of a diagnosis.
+pub const SCHEMA: &str = "nodewise.doctor/1";
+
 /// Writes the report.
 pub fn doctor(report: &DoctorReport<'_>) -> String {
     pretty(&DoctorJson::from_report(report))
@@ -236,7 +239,7 @@ impl<'a> DoctorJson<'a> {
             remedy: unread.remedy.as_ref().map(ToString::to_string),
         });
         Self {
-            schema: "nodewise.doctor/1",
+            schema: SCHEMA,
             taken_at_s: report.taken_at.map(|taken| rounded(taken.as_secs_f64())),
             window_s: diagnosis.window.map(|window| rounded(window.as_secs_f64())),
             source: report.source,

@@ -33,10 +33,19 @@ const SHARE: Share = Share { part: 8, nodes: 2 };
 
 /// Runs the verb.
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
+    show(&measured(args)?, args, global)
+}
+
+/// The document of a measurement, in place of showing it.
+pub(super) fn document(args: &Latency) -> Result<String, Failure> {
+    Ok(json::loaded(&measured(args)?))
+}
+
+fn measured(args: &Latency) -> Result<LoadedReport, Failure> {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::from_options(&args.measure, &machine)?;
-    show(&measure(args, &machine, &field, measurement)?, args, global)
+    measure(args, &machine, &field, measurement)
 }
 
 /// Shows a report as the options want it.
