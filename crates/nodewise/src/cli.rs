@@ -13,6 +13,7 @@ pub mod compare;
 pub mod doctor;
 pub mod emulation;
 pub mod explain;
+pub mod export;
 pub mod help;
 pub mod hugepages;
 pub mod io;
@@ -70,6 +71,8 @@ macro_rules! table {
                 "Shows which nodes the memory of a process is on: by kind, policy and mapping";
             "capture" Capture(capture::Capture) => capture::run,
                 "Saves this machine's description for inspection elsewhere";
+            "export" Export(export::Export) => export::run,
+                "Writes a machine in the formats that other programs read";
             "record" Record(record::Record) => record::run, here "",
                 "Records the running system to a file";
             "report" Report(report::ReportOptions) => report::run,

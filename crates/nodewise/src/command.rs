@@ -10,6 +10,7 @@ pub mod compare;
 pub mod doctor;
 pub mod emulation;
 pub mod explain;
+pub mod export;
 pub mod help;
 pub mod hugepages;
 pub mod io;

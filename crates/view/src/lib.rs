@@ -18,6 +18,7 @@
 //! - `metrics.rs` a diagnosis for Prometheus
 //! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the HTML, pictures
 //!   within a page, and documents that go in and come out
+//! - `export.rs` a machine in the formats of other programs; in `export/` a file per format
 //! - `svg.rs` pictures: in `svg/` a file per picture, and frames, fonts and writing; how sheets begin and end
 //!   (`svg/sheet.rs`), all colours (`svg/palette.rs`) and, for its tests, how readers see them
 //!   (`svg/palette/vision.rs`), matrices in colours (`svg/heatmap.rs`), axes and their points
@@ -27,6 +28,7 @@
 
 pub mod csv;
 pub mod digest;
+pub mod export;
 pub mod json;
 pub mod metrics;
 pub mod report;

@@ -29,7 +29,7 @@ pub mod sweep;
 mod threads;
 pub mod timeline;
 pub mod tune;
-mod writer;
+pub(crate) mod writer;
 
 pub use bandwidth::bandwidth_svg;
 pub use c2c::c2c_svg;

@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 22] = [
+const OTHERS: [(&str, &str); 23] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch packages through https"),
@@ -25,6 +25,7 @@ const OTHERS: [(&str, &str); 22] = [
     ("g++", "compile libnuma's tests"),
     ("gcc", "link libnuma"),
     ("gcc-aarch64-linux-gnu", "link libnuma for arm64"),
+    ("hwloc-nox", "tests check hwloc's XML with its own parsers"),
     ("libc6-dev-arm64-cross", "link libnuma for arm64"),
     ("libnuma-dev", "tests compare with it"),
     ("numactl", "tests compare with it"),

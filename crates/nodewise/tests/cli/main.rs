@@ -14,6 +14,7 @@ mod doctor;
 mod emit;
 mod emulation;
 mod explain;
+mod export;
 mod filter;
 mod help;
 mod interrupt;

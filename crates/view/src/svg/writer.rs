@@ -62,7 +62,7 @@ impl Writer {
 
 /// Escapes text for an element or a quoted attribute. What XML 1.0 cannot hold at all (most
 /// control characters, U+FFFE, U+FFFF) becomes U+FFFD.
-fn escape(text: &str, out: &mut String) {
+pub(crate) fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),

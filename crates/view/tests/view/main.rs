@@ -5,6 +5,7 @@ mod any_machine;
 mod bandwidth;
 mod compare;
 mod doctor;
+mod export;
 mod golden;
 mod io;
 mod latency;

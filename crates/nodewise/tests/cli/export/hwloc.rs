@@ -1,0 +1,111 @@
+//! hwloc's XML, held against lstopo: it reads ours with both of its parsers, and what it then knows of a capture is what it
+//! finds in the capture itself, object by object.
+
+mod facts;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::nodewise::{corpus, output, run, without_variables};
+use crate::sandbox::has;
+
+use super::{FULL, exported, unpacked};
+use facts::{Facts, facts};
+use rules::{RULES, Side};
+
+const LSTOPO: &str = "lstopo-no-graphics";
+
+/// Output of lstopo for an input, as XML. `parser` is `0` for the one inside hwloc, `1` for libxml2.
+#[track_caller]
+fn lstopo(input: &Path, kind: &str, parser: &str) -> String {
+    let mut command = without_variables(LSTOPO);
+    command.arg("--input").arg(input).args(["--if", kind, "--of", "xml", "--disallowed"]);
+    command.args(["--filter", "io:all", "--filter", "icache:all"]);
+    // Without this it hides the nodes that are the memory of GPUs.
+    command
+        .env("HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1")
+        .env("HWLOC_THISSYSTEM", "0")
+        .env("HWLOC_LIBXML", parser);
+    let ran = output(&mut command);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", input.display());
+    ran.stdout
+}
+
+/// Output of lstopo for a text, which must be the same with both parsers.
+#[track_caller]
+fn reread(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("machine.xml");
+    std::fs::write(&file, text).unwrap();
+    let [inside, libxml] = ["0", "1"].map(|parser| lstopo(&file, "xml", parser));
+    assert_eq!(facts(&inside), facts(&libxml), "both parsers");
+    inside
+}
+
+/// The facts of which the two differ without a rule, each in a line; rules that explain one are put among the used.
+fn unexplained(capture: &str, theirs: &Facts, ours: &Facts, used: &mut BTreeSet<usize>) -> Vec<String> {
+    let none = BTreeMap::new();
+    let mut found = Vec::new();
+    for object in theirs.keys().chain(ours.keys()).collect::<BTreeSet<_>>() {
+        let (their, our) = (theirs.get(object).unwrap_or(&none), ours.get(object).unwrap_or(&none));
+        for fact in their.keys().chain(our.keys()).collect::<BTreeSet<_>>() {
+            let side = match (their.get(fact), our.get(fact)) {
+                (their, our) if their == our => continue,
+                (Some(_), Some(_)) => Side::Differ,
+                (Some(_), None) => Side::Theirs,
+                (None, _) => Side::Ours,
+            };
+            match RULES.iter().position(|rule| rule.explains(capture, object, fact, side)) {
+                Some(rule) => {
+                    used.insert(rule);
+                }
+                None => {
+                    let (their, our) = (their.get(fact), our.get(fact));
+                    found.push(format!("{capture}: {object}: {fact}: hwloc {their:?}, nodewise {our:?}"));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn hwloc_reads_a_capture_and_our_export_of_it_alike() {
+    if !has(LSTOPO, "hwloc-nox") {
+        return;
+    }
+    let mut used = BTreeSet::new();
+    let mut found = Vec::new();
+    let captures = corpus("captures");
+    for path in &captures {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let name = name.split(".tar").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let theirs = lstopo(&unpacked(path, folder.path()), "fsroot", "0");
+        let ours = reread(&exported("hwloc", path.to_str().unwrap()));
+        found.extend(unexplained(name, &facts(&theirs), &facts(&ours), &mut used));
+    }
+    // Another corpus has other captures.
+    let needless = RULES.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, rule)| rule.why);
+    if std::env::var_os("NODEWISE_CORPUS").is_none() {
+        found.extend(needless.map(|why| format!("a rule that explains nothing: {why}")));
+    }
+    assert!(found.is_empty(), "{} differences\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn hwloc_reads_machines_of_every_kind() {
+    if !has(LSTOPO, "hwloc-nox") {
+        return;
+    }
+    for machine in [FULL, "(1c)", "(4c 1G) 7x(1G)", "64x(4c 32G)", "2x(2x(24c 126G l3=32M/6c)); dist=11,20"] {
+        reread(&exported("hwloc", machine));
+    }
+}
+
+#[test]
+fn a_machine_without_cpus_is_refused() {
+    let ran = run(&["export", "hwloc", "--machine", "(0c 1G)"]);
+    assert!(ran.code == Some(3) || ran.code == Some(2), "{:?} {}", ran.code, ran.stderr);
+}
