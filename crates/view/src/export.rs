@@ -7,12 +7,15 @@
 //!
 //! - `hwloc.rs` hwloc's XML; in `hwloc/` the objects inside each other (`hwloc/tree.rs`) and their attributes
 //!   (`hwloc/attributes.rs`)
+//! - `metrics.rs` the state of nodes for Prometheus; in `metrics/` every metric (`metrics/families.rs`)
 //! - `xml.rs` indented XML
 
 mod hwloc;
+mod metrics;
 mod xml;
 
 pub use hwloc::hwloc;
+pub use metrics::{Exposition, metrics};
 
 /// Why a format cannot hold a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

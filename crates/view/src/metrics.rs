@@ -50,7 +50,7 @@ fn sample(text: &mut String, metric: &str, labels: &[(&str, &str)], value: usize
     let _ = writeln!(text, "{metric}{{{}}} {value}", labels.join(","));
 }
 
-fn escaped(value: &str) -> String {
+pub(crate) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

@@ -1,6 +1,9 @@
 //! `nodewise export`.
 
+use std::net::SocketAddr;
+
 use clap::ValueEnum;
+use nodewise_machine::printable::quote;
 
 use crate::output::Destination;
 
@@ -12,6 +15,8 @@ use crate::output::Destination;
 #[command(after_help = "\
 Examples:
   nodewise export hwloc -o web7.xml         then lstopo --input web7.xml
+  nodewise export metrics -o /var/lib/prometheus/node-exporter/nodewise.prom
+  nodewise export metrics --listen 127.0.0.1:9109
 
 Exit codes: 0; 2 wrong usage; 3 the machine lacks a fact without which the format says nothing, or FILE cannot be written.")]
 pub struct Export {
@@ -21,6 +26,9 @@ pub struct Export {
     /// File to write, whole or not at all, instead of standard output; replaces an existing file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<Destination>,
+    /// Answer Prometheus on this loopback address until Ctrl-C, such as 127.0.0.1:9109; with the format metrics
+    #[arg(long, value_name = "ADDRESS", value_parser = loopback, conflicts_with = "output")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub supplied: super::Supplied,
 }
@@ -30,4 +38,30 @@ pub struct Export {
 pub enum Format {
     /// XML of hwloc 2, for lstopo, Open MPI and every program with hwloc
     Hwloc,
+    /// Text format of Prometheus, for the textfile collector of node exporter
+    Metrics,
+    /// OpenMetrics 1.0, for a server that Prometheus scrapes
+    Openmetrics,
+}
+
+/// Reads an address and a port that only programs of this machine reach.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected a loopback address and a port, as in 127.0.0.1:9109 or [::1]:9109";
+    let address = text.parse().ok().filter(|address: &SocketAddr| address.ip().is_loopback());
+    address.ok_or_else(|| format!("{} is not one to listen on: {expected}", quote(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loopback;
+
+    #[test]
+    fn only_programs_of_this_machine_are_answered() {
+        for text in ["127.0.0.1:9109", "[::1]:0"] {
+            assert_eq!(loopback(text).map(|address| address.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["0.0.0.0:9109", "192.0.2.1:80", "localhost:80", "127.0.0.1", ""] {
+            assert!(loopback(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! `nodewise export`.
 
+mod listen;
+mod state;
+
 use nodewise_source::Detail;
-use nodewise_view::export;
+use nodewise_view::export::{self, Exposition};
 
 use crate::cli::Global;
 use crate::cli::export::{Export, Format};
@@ -13,7 +16,13 @@ use crate::output::{self, destination};
 pub fn run(args: &Export, global: &Global) -> Outcome {
     destination::check([&args.output])?;
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
-    let text = write(args, &input)?;
+    if let Some(address) = args.listen {
+        if args.format != Format::Metrics {
+            return Err(Failure::usage("--listen answers with metrics: the format must be metrics"));
+        }
+        return state::serve(global, input, address);
+    }
+    let text = write(args, global, input)?;
     match &args.output {
         Some(file) => file.write(text.as_bytes())?,
         None => output::print(&text)?,
@@ -21,10 +30,12 @@ pub fn run(args: &Export, global: &Global) -> Outcome {
     Ok(0)
 }
 
-fn write(args: &Export, input: &Input) -> Result<String, Failure> {
+fn write(args: &Export, global: &Global, input: Input) -> Result<String, Failure> {
     let machine = &input.machine;
     let text = match args.format {
         Format::Hwloc => export::hwloc(machine).map_err(Failure::cannot)?,
+        Format::Metrics => state::metrics(global, input, Exposition::Text),
+        Format::Openmetrics => state::metrics(global, input, Exposition::OpenMetrics),
     };
     Ok(text)
 }

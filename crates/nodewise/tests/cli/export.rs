@@ -1,12 +1,13 @@
 //! `nodewise export`: each format put before a program that reads it.
 
 mod hwloc;
+mod metrics;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::nodewise::{command, output, run};
+use crate::nodewise::{Ran, command, corpus, output, run};
 
 /// A machine with something in every kind of place.
 const FULL: &str = "2x(4c2t 64G l1d=32K l3=25M/4c) (128G); dist=10,21,24/21,10,28/24,28,10; dev=net:eth0@0; dev=gpu:0@1; arch=x86_64; kernel=6.12.5; access=0>2:250ns,300ns/30G";
@@ -26,6 +27,28 @@ fn unpacked(capture: &Path, folder: &Path) -> PathBuf {
         at = fs::read_dir(&at).unwrap().next().expect("a capture holds sys or proc").unwrap().path();
     }
     at
+}
+
+/// Machines of several kinds, and every capture.
+fn machines() -> Vec<String> {
+    let specs = [FULL, "(4c 1G)", "(4c 1G) 7x(1G)", "2x(2x(24c 126G l3=32M/6c)); dist=11,20", "64x(4c 32G)"];
+    let captures =
+        corpus("captures").into_iter().map(|path| path.to_str().expect("paths are text").to_owned());
+    specs.into_iter().map(str::to_owned).chain(captures).collect()
+}
+
+/// Writes a text into a file of a new folder.
+fn file(text: &str, name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// Gives a text to a program on its standard input.
+fn fed(program: &mut Command, text: &str) -> Ran {
+    let (_folder, path) = file(text, "input");
+    output(program.stdin(Stdio::from(fs::File::open(path).unwrap())))
 }
 
 #[test]

@@ -34,8 +34,8 @@ const WRONG_RATE: f64 = 100.0;
 /// Hint faults below this number say little about their local share.
 const FAULTS_FOR_A_SHARE: u64 = 100;
 /// Moves of pages to a faster tier and to a slower one, by the kernel's names; a release has some of them.
-const PROMOTED: [&str; 1] = ["pgpromote_success"];
-const DEMOTED: [&str; 4] =
+pub(crate) const PROMOTED: [&str; 1] = ["pgpromote_success"];
+pub(crate) const DEMOTED: [&str; 4] =
     ["pgdemote_kswapd", "pgdemote_direct", "pgdemote_khugepaged", "pgdemote_proactive"];
 
 /// Processes to show.

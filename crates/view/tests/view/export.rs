@@ -1,7 +1,10 @@
 //! Formats of other programs: whatever a machine holds, what is written is well-formed.
 
+use nodewise_diagnose::sample::{Moment, Sample};
 use nodewise_machine::printable::printable;
-use nodewise_view::export;
+use nodewise_source::sample::{SampleOptions, Sampler};
+use nodewise_source::written;
+use nodewise_view::export::{self, Exposition};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
 use roxmltree::{Document, ParsingOptions};
 
@@ -39,6 +42,29 @@ fn objects_lie_in_each_other(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Checks the grammar of metrics: a head for each family, behind it its samples, no sample twice.
+fn are_metrics(text: &str, exposition: Exposition) -> Result<(), TestCaseError> {
+    let mut family = String::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut families = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if line == "# EOF" {
+            prop_assert!(exposition == Exposition::OpenMetrics);
+        } else if let Some(head) = line.strip_prefix("# HELP ") {
+            family = head.split(' ').next().unwrap_or_default().to_owned();
+            prop_assert!(families.insert(family.clone()), "{family} twice");
+        } else if let Some(head) = line.strip_prefix("# TYPE ") {
+            prop_assert!(head.starts_with(&family), "{line}");
+        } else {
+            let (sample, value) = line.rsplit_once(' ').expect("a sample has a value");
+            let value: f64 = value.parse().expect("a value is a number");
+            prop_assert!(value.is_finite() && sample.starts_with(&family), "{line}");
+            prop_assert!(seen.insert(sample.to_owned()), "{sample} twice");
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -49,6 +75,11 @@ proptest! {
             objects_lie_in_each_other(&text)?;
         } else {
             prop_assert!(machine.online_cpus().is_empty());
+        }
+        let mut sampler = Sampler::new(written::tree_of(&machine), SampleOptions::default());
+        let sample: Sample = sampler.sample(Moment::default());
+        for exposition in [Exposition::Text, Exposition::OpenMetrics] {
+            are_metrics(&export::metrics(&machine, &sample, exposition), exposition)?;
         }
         let texts = [
             export::hwloc(&machine),
