@@ -8,14 +8,33 @@
 //! - `hwloc.rs` hwloc's XML; in `hwloc/` the objects inside each other (`hwloc/tree.rs`) and their attributes
 //!   (`hwloc/attributes.rs`)
 //! - `metrics.rs` the state of nodes for Prometheus; in `metrics/` every metric (`metrics/families.rs`)
+//! - `dot.rs` and `mermaid.rs` diagrams for Graphviz and Mermaid, both of `diagram.rs`; `markdown.rs` tables
+//! - `libvirt.rs` a domain of libvirt, made of `guest.rs`, a virtual machine like a machine
+//! - `kubernetes.rs`, `nfd.rs` and `slurm.rs` the words of schedulers
 //! - `xml.rs` indented XML
 
+mod diagram;
+mod dot;
+mod guest;
 mod hwloc;
+mod kubernetes;
+mod libvirt;
+mod markdown;
+mod mermaid;
 mod metrics;
+mod nfd;
+mod slurm;
 mod xml;
 
+pub use dot::dot;
 pub use hwloc::hwloc;
+pub use kubernetes::kubernetes;
+pub use libvirt::libvirt;
+pub use markdown::markdown;
+pub use mermaid::mermaid;
 pub use metrics::{Exposition, metrics};
+pub use nfd::nfd;
+pub use slurm::slurm;
 
 /// Why a format cannot hold a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

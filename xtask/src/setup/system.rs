@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 23] = [
+const OTHERS: [(&str, &str); 26] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch packages through https"),
@@ -25,9 +25,12 @@ const OTHERS: [(&str, &str); 23] = [
     ("g++", "compile libnuma's tests"),
     ("gcc", "link libnuma"),
     ("gcc-aarch64-linux-gnu", "link libnuma for arm64"),
+    ("graphviz", "tests check diagrams with its own parser"),
     ("hwloc-nox", "tests check hwloc's XML with its own parsers"),
     ("libc6-dev-arm64-cross", "link libnuma for arm64"),
     ("libnuma-dev", "tests compare with it"),
+    ("libvirt-clients", "tests check domains of libvirt with its own parser"),
+    ("libxml2-utils", "tests check domains of libvirt against its grammar"),
     ("numactl", "tests compare with it"),
     ("openmpi-bin", "tests check lines of mpirun with its own parser"),
     (QEMU_ARM.package, QEMU_ARM.purpose),

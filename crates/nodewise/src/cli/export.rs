@@ -17,6 +17,9 @@ Examples:
   nodewise export hwloc -o web7.xml         then lstopo --input web7.xml
   nodewise export metrics -o /var/lib/prometheus/node-exporter/nodewise.prom
   nodewise export metrics --listen 127.0.0.1:9109
+  nodewise export dot | dot -Tsvg > machine.svg
+  nodewise export libvirt --machine web7.tar.gz
+  nodewise export slurm --host web7 --machine \"2x(8c2t 64G); dist=21\"
 
 Exit codes: 0; 2 wrong usage; 3 the machine lacks a fact without which the format says nothing, or FILE cannot be written.")]
 pub struct Export {
@@ -26,6 +29,9 @@ pub struct Export {
     /// File to write, whole or not at all, instead of standard output; replaces an existing file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<Destination>,
+    /// Name of the machine in kubernetes and slurm [default: the host name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Answer Prometheus on this loopback address until Ctrl-C, such as 127.0.0.1:9109; with the format metrics
     #[arg(long, value_name = "ADDRESS", value_parser = loopback, conflicts_with = "output")]
     pub listen: Option<SocketAddr>,
@@ -42,6 +48,22 @@ pub enum Format {
     Metrics,
     /// OpenMetrics 1.0, for a server that Prometheus scrapes
     Openmetrics,
+    /// Diagram for Graphviz
+    Dot,
+    /// Diagram for Mermaid, which pages of Markdown draw
+    Mermaid,
+    /// Tables in Markdown, for issues and wikis
+    Markdown,
+    /// Arguments of QEMU for a guest with these nodes
+    Qemu,
+    /// Domain of libvirt with these nodes, each bound to the node it is like
+    Libvirt,
+    /// NodeResourceTopology object of Kubernetes
+    Kubernetes,
+    /// Labels for Node Feature Discovery, a file of its folder features.d
+    Nfd,
+    /// Lines for slurm.conf and gres.conf
+    Slurm,
 }
 
 /// Reads an address and a port that only programs of this machine reach.

@@ -1,5 +1,7 @@
 //! `nodewise export`.
 
+mod guest;
+mod host;
 mod listen;
 mod state;
 
@@ -36,6 +38,16 @@ fn write(args: &Export, global: &Global, input: Input) -> Result<String, Failure
         Format::Hwloc => export::hwloc(machine).map_err(Failure::cannot)?,
         Format::Metrics => state::metrics(global, input, Exposition::Text),
         Format::Openmetrics => state::metrics(global, input, Exposition::OpenMetrics),
+        Format::Dot => export::dot(machine),
+        Format::Mermaid => export::mermaid(machine),
+        Format::Markdown => export::markdown(machine),
+        Format::Qemu => guest::command(machine)?,
+        Format::Libvirt => export::libvirt(machine).map_err(Failure::cannot)?,
+        Format::Kubernetes => {
+            export::kubernetes(machine, &host::host(args, global)?).map_err(Failure::cannot)?
+        }
+        Format::Nfd => export::nfd(machine),
+        Format::Slurm => export::slurm(machine, &host::host(args, global)?).map_err(Failure::cannot)?,
     };
     Ok(text)
 }

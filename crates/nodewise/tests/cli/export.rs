@@ -1,7 +1,10 @@
 //! `nodewise export`: each format put before a program that reads it.
 
+mod diagrams;
+mod guests;
 mod hwloc;
 mod metrics;
+mod schedulers;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -65,6 +65,30 @@ fn are_metrics(text: &str, exposition: Exposition) -> Result<(), TestCaseError> 
     Ok(())
 }
 
+/// Checks that quotes are balanced in each line, apart from those behind a backslash.
+fn quotes_are_closed(text: &str) -> Result<(), TestCaseError> {
+    for line in text.lines() {
+        let bare = line.replace("\\\\", "").replace("\\\"", "");
+        prop_assert!(bare.matches('"').count() % 2 == 0, "{line}");
+    }
+    Ok(())
+}
+
+/// Checks that every row of a table has as many cells as its head.
+fn rows_fit_their_heads(text: &str) -> Result<(), TestCaseError> {
+    let cells = |line: &str| line.replace("\\\\", "").replace("\\|", "").matches('|').count();
+    let mut columns = None;
+    for line in text.lines() {
+        if line.starts_with('|') {
+            prop_assert!(*columns.get_or_insert(cells(line)) == cells(line), "{line}\n{text}");
+        } else {
+            prop_assert!(line.is_empty() || line.starts_with("### "), "{line}");
+            columns = None;
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -76,13 +100,26 @@ proptest! {
         } else {
             prop_assert!(machine.online_cpus().is_empty());
         }
+        if let Ok(text) = export::libvirt(&machine) {
+            is_xml(&text)?;
+        }
         let mut sampler = Sampler::new(written::tree_of(&machine), SampleOptions::default());
         let sample: Sample = sampler.sample(Moment::default());
         for exposition in [Exposition::Text, Exposition::OpenMetrics] {
             are_metrics(&export::metrics(&machine, &sample, exposition), exposition)?;
         }
+        for text in [export::dot(&machine), export::mermaid(&machine)] {
+            quotes_are_closed(&text)?;
+        }
+        rows_fit_their_heads(&export::markdown(&machine))?;
         let texts = [
+            Ok(export::dot(&machine)),
+            Ok(export::mermaid(&machine)),
+            Ok(export::markdown(&machine)),
+            Ok(export::nfd(&machine)),
             export::hwloc(&machine),
+            export::slurm(&machine, "web7"),
+            export::kubernetes(&machine, "web7"),
         ];
         for text in texts.into_iter().flatten() {
             let lines = text.replace('\n', "");
