@@ -35,6 +35,8 @@ pub struct Cpu {
     pub core_type: Option<CoreType>,
     /// The highest frequency of the hardware, in kHz: `cpufreq/cpuinfo_max_freq`.
     pub max_frequency_khz: Option<u32>,
+    /// The revision of its microcode: `microcode` in `/proc/cpuinfo`, x86 only. Linux 3.3.
+    pub microcode: Option<u32>,
 }
 
 /// The types of core that Linux gives counters of their own on hybrid x86 processors.
@@ -93,6 +95,7 @@ impl Cpu {
             capacity: None,
             core_type: None,
             max_frequency_khz: None,
+            microcode: None,
         }
     }
 }

@@ -12,7 +12,7 @@
 //! - `node.rs`, `cpu.rs`, `cpu_kind.rs` (CPUs of different speed), `cache.rs`, `device.rs`, `settings.rs` its
 //!   parts: nodes with their memory and the firmware's facts about them, CPUs, caches, devices, the kernel
 //!   and how it is set
-//! - `link.rs` links of PCI Express
+//! - `link.rs` links of PCI Express; `product.rs` the model of the machine and its firmware
 //! - `id.rs` the numbers that name things; `matrix.rs` a value per pair of nodes, addressed by id;
 //!   `distance.rs` distances where the kernel gives none
 //! - `set.rs` sets of nodes and CPUs; in `set/` each of their text forms: lists (`0-3,8`), masks, words of a
@@ -64,6 +64,7 @@ pub mod placement;
 pub mod plural;
 pub mod policy;
 pub mod printable;
+pub mod product;
 pub mod query;
 pub mod set;
 pub mod settings;
@@ -85,6 +86,7 @@ pub use memory_slot::{MemoryModule, MemorySlot, MemorySlots, SlotPlace, SlotStat
 pub use node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};
 pub use oddity::{Oddity, OddityKind};
 pub use policy::{MemPolicy, ModeFlags, PolicyMode};
+pub use product::Product;
 pub use set::{CpuSet, IdSet, NodeSet};
 pub use settings::{KernelRelease, Settings};
 pub use units::Bytes;

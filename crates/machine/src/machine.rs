@@ -13,6 +13,7 @@ use crate::memory_map::MemoryMap;
 use crate::memory_slot::MemorySlots;
 use crate::node::{Access, Node, Tier};
 use crate::oddity::Oddity;
+use crate::product::Product;
 use crate::set::{CpuSet, NodeSet};
 use crate::settings::{KernelRelease, Settings};
 use crate::units::Bytes;
@@ -53,6 +54,8 @@ pub struct Machine {
     /// The architecture as `uname -m` names it.
     pub architecture: Option<String>,
     pub kernel: Option<KernelRelease>,
+    /// Its model, and its firmware.
+    pub product: Product,
     /// The size of an ordinary page.
     pub page_size: Option<Bytes>,
     /// Memory of the whole machine: `MemTotal` of `/proc/meminfo`, which also exists where no node does.
@@ -98,6 +101,7 @@ impl Machine {
             read_at: None,
             architecture: None,
             kernel: None,
+            product: Product::default(),
             page_size: None,
             system_memory: None,
             memory_map: MemoryMap::default(),

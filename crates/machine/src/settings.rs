@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::id::NodeId;
+use crate::set::CpuSet;
 use crate::units::Bytes;
 
 /// A kernel release: its text (`6.12.107+deb13-amd64`) and the numbers at its start.
@@ -84,6 +85,9 @@ pub struct Settings {
     pub min_free_kib: Option<u64>,
     /// `/proc/sys/vm/overcommit_memory`.
     pub overcommit_memory: Option<u32>,
+    /// Frequency governors by name, with the CPUs that they drive: `cpuN/cpufreq/scaling_governor`. Linux 2.6.9;
+    /// empty where the clock is not set by Linux.
+    pub governors: BTreeMap<String, CpuSet>,
     /// `/proc/cmdline`.
     pub command_line: Option<String>,
 }

@@ -13,6 +13,7 @@
 mod memory_map;
 mod memory_slots;
 mod oddity;
+mod product;
 mod sections;
 mod set;
 mod topology;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use memory_map::MemoryMapFile;
 use memory_slots::MemorySlotsFile;
 use oddity::OddityFile;
+use product::ProductFile;
 use sections::{AccessFile, DeviceFile, SettingsFile, TierFile};
 use set::{CpuList, NodeList};
 use topology::{CacheFile, CpuFile, CpuKindFile, CpuModelFile, DistancesFile, NodeFile};
@@ -86,6 +88,8 @@ struct MachineFile {
     architecture: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<ReleaseText>,
+    #[serde(default, skip_serializing_if = "ProductFile::is_empty")]
+    product: ProductFile,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page_size_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,6 +226,7 @@ pub fn to_json(machine: &Machine) -> String {
         read_at_unix_s: machine.read_at.and_then(seconds_since_1970),
         architecture: machine.architecture.clone(),
         kernel: machine.kernel.clone().map(ReleaseText),
+        product: ProductFile::from(&machine.product),
         page_size_bytes: machine.page_size.map(Bytes::get),
         system_memory_bytes: machine.system_memory.map(Bytes::get),
         memory_map: MemoryMapFile::from(&machine.memory_map),
@@ -299,6 +304,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         read_at: file.read_at_unix_s.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds))),
         architecture: file.architecture,
         kernel: file.kernel.map(|release| release.0),
+        product: file.product.into(),
         page_size: file.page_size_bytes.map(Bytes::new),
         system_memory: file.system_memory_bytes.map(Bytes::new),
         memory_map,

@@ -87,9 +87,9 @@ impl From<TierFile> for Tier {
     }
 }
 
-/// A PCI number as people know it: `"0x8086"`.
+/// A number as people know it from PCI: `"0x8086"`.
 #[derive(Clone, Copy)]
-struct Hex<const DIGITS: usize>(u32);
+pub(super) struct Hex<const DIGITS: usize>(pub(super) u32);
 
 impl<const DIGITS: usize> Serialize for Hex<DIGITS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -279,6 +279,8 @@ pub(super) struct SettingsFile {
     min_free_kib: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     overcommit_memory: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    governors: BTreeMap<String, CpuList>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command_line: Option<String>,
 }
@@ -301,6 +303,7 @@ impl From<&Settings> for SettingsFile {
             swappiness: settings.swappiness,
             min_free_kib: settings.min_free_kib,
             overcommit_memory: settings.overcommit_memory,
+            governors: settings.governors.into_iter().map(|(name, cpus)| (name, CpuList(cpus))).collect(),
             command_line: settings.command_line,
         }
     }
@@ -323,6 +326,7 @@ impl From<SettingsFile> for Settings {
             swappiness: settings.swappiness,
             min_free_kib: settings.min_free_kib,
             overcommit_memory: settings.overcommit_memory,
+            governors: settings.governors.into_iter().map(|(name, cpus)| (name, cpus.0)).collect(),
             command_line: settings.command_line,
         }
     }

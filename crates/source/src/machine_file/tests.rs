@@ -60,11 +60,11 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
 }
 
 fn cpu() -> impl Strategy<Value = Cpu> {
-    (any::<bool>(), of(node_id()), any::<[Option<u32>; 8]>(), of(0usize..3), cpu_ids()).prop_map(
+    (any::<bool>(), of(node_id()), any::<[Option<u32>; 9]>(), of(0usize..3), cpu_ids()).prop_map(
         |(
             online,
             node,
-            [core, cluster, die, package, book, drawer, capacity, max_frequency_khz],
+            [core, cluster, die, package, book, drawer, capacity, max_frequency_khz, microcode],
             core_type,
             siblings,
         )| Cpu {
@@ -81,6 +81,7 @@ fn cpu() -> impl Strategy<Value = Cpu> {
             capacity,
             core_type: core_type.map(|at| CoreType::ALL[at]),
             max_frequency_khz,
+            microcode,
         },
     )
 }
@@ -144,13 +145,14 @@ fn device() -> impl Strategy<Value = Device> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let weights = btree_map(node_id(), any::<u32>(), 0..4);
-    (any::<[Option<u32>; 4]>(), vec(of(text()), 3), any::<[Option<bool>; 3]>(), weights, any::<Option<u64>>())
+    let maps = (weights, btree_map(text(), cpu_ids(), 0..3));
+    (any::<[Option<u32>; 4]>(), vec(of(text()), 3), any::<[Option<bool>; 3]>(), maps, any::<Option<u64>>())
         .prop_map(
             |(
                 numbers,
                 texts,
                 [demotion_enabled, lru_gen_enabled, interleave_weights_auto],
-                interleave_weights,
+                (interleave_weights, governors),
                 min_free_kib,
             )| Settings {
                 numa_balancing: numbers[0],
@@ -166,6 +168,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 swappiness: numbers[2],
                 min_free_kib,
                 overcommit_memory: numbers[3],
+                governors,
                 command_line: texts[2].clone(),
             },
         )
@@ -204,7 +207,14 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     let kernel = of((any::<u16>(), any::<u16>(), "[.a-z0-9-]{0,6}")
         .prop_map(|(major, minor, rest)| KernelRelease::new(&format!("{major}.{minor}-{rest}")).unwrap()));
     let model = (text(), cpu_ids()).prop_map(|(name, cpus)| CpuModel { name, cpus });
-    let identity = (origin(), of(text()), kernel, any::<[Option<u64>; 2]>(), vec(model, 0..3));
+    let product = vec(of(text()), 5).prop_map(|mut texts| Product {
+        vendor: texts.pop().flatten(),
+        name: texts.pop().flatten(),
+        firmware_vendor: texts.pop().flatten(),
+        firmware_version: texts.pop().flatten(),
+        firmware_date: texts.pop().flatten(),
+    });
+    let identity = (origin(), of(text()), kernel, any::<[Option<u64>; 2]>(), vec(model, 0..3), product);
     let topology = (nodes(), btree_map(0u32..400, cpu(), 0..6), vec(cache(), 0..4), distances());
     let extras =
         (vec(access(), 0..3), vec((any::<u32>(), node_ids()), 0..3), vec(device(), 0..4), settings());
@@ -215,6 +225,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             read_at: identity.3[1].map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds >> 20)),
             architecture: identity.1,
             kernel: identity.2,
+            product: identity.5,
             page_size: identity.3[0].map(Bytes::new),
             system_memory: identity.3[1].map(Bytes::new),
             memory_map: map_of(identity.3[0]),

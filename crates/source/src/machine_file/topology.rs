@@ -11,6 +11,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::sections::Hex;
 use super::set::{CpuList, CpuNumber, NodeList, NodeNumber};
 use crate::limits::MOST_NODES;
 
@@ -222,6 +223,8 @@ pub(super) struct CpuFile {
     core_type: Option<CoreTypeWord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_frequency_khz: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    microcode: Option<Hex<8>>,
 }
 
 struct CoreTypeWord(CoreType);
@@ -282,6 +285,7 @@ impl From<&Cpu> for CpuFile {
             capacity: cpu.capacity,
             core_type: cpu.core_type.map(CoreTypeWord),
             max_frequency_khz: cpu.max_frequency_khz,
+            microcode: cpu.microcode.map(Hex),
         }
     }
 }
@@ -302,6 +306,7 @@ impl From<CpuFile> for Cpu {
             capacity: cpu.capacity,
             core_type: cpu.core_type.map(|word| word.0),
             max_frequency_khz: cpu.max_frequency_khz,
+            microcode: cpu.microcode.map(|revision| revision.0),
         }
     }
 }

@@ -28,6 +28,7 @@ pub struct CpuInfo {
     block: Block,
     /// The part that a kernel for 32-bit arm names once, behind all processors.
     seen: CpuSet,
+    microcode: BTreeMap<CpuId, u32>,
 }
 
 /// The lines of one processor so far.
@@ -55,6 +56,10 @@ impl CpuInfo {
         } else if NAMES.contains(&name) && !value.is_empty() {
             // The first name counts: s390 and mips have several.
             self.block.name.get_or_insert_with(|| printable(&one_blank(value)).into_owned());
+        } else if name == "microcode" {
+            if let Some((cpu, revision)) = self.block.cpu.zip(number(value)) {
+                self.microcode.insert(cpu, revision);
+            }
         } else if name == "CPU implementer" {
             self.block.implementer = number(value);
         } else if name == "CPU part" {
@@ -89,6 +94,11 @@ impl CpuInfo {
             let known = self.models.entry(name).or_default();
             *known = known.union(&cpus);
         }
+    }
+
+    /// The revision of each CPU's microcode, as far as it was read.
+    pub const fn microcode(&self) -> &BTreeMap<CpuId, u32> {
+        &self.microcode
     }
 
     /// The models, by first CPU.
@@ -241,6 +251,15 @@ mod tests {
         check("nothing\n", &[]);
         // Types of machine that lost or gained bytes.
         check("processor 0: version = FF, machine = 29\0\0 4\nprocessor 1: machine = x  y\n", &[]);
+    }
+
+    #[test]
+    fn microcode_is_known_where_a_processor_names_its_revision() {
+        let mut info = CpuInfo::default();
+        let text =
+            "microcode\t: 0x1\nprocessor\t: 0\nmicrocode\t: 0x2b000661\n\nprocessor\t: 1\nmicrocode\t: new\n";
+        text.lines().for_each(|line| info.line(line));
+        assert_eq!(info.microcode().iter().collect::<Vec<_>>(), [(&CpuId::new(0), &0x2b00_0661)]);
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! Which kernel, which architecture, which page size.
 
 use nodewise_machine::printable::{printable, quote};
-use nodewise_machine::{Bytes, KernelRelease, Machine, OddityKind};
+use nodewise_machine::{Bytes, KernelRelease, Machine, OddityKind, Product};
 
 use super::Reader;
 use crate::parse::nofile_info::{self, NoFileInfo};
 use crate::parse::{cpu_architecture, meminfo};
+use crate::smbios::slots::known;
 
 const CPUINFO: &str = "/proc/cpuinfo";
 const MEMINFO: &str = "/proc/meminfo";
 const NOFILE_INFO: &str = "/proc/hwloc-nofile-info";
+const DMI: &str = "/sys/class/dmi/id";
 const VERSION: &str = "/proc/version";
 
-/// Fills architecture, kernel, page size, the time of a capture and the memory of the whole machine.
+/// Fills architecture, kernel, page size, model and firmware, the time of a capture and the memory of the whole machine.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     if !reader.wants_only_nodes() {
         machine.system_memory = reader.value(MEMINFO, meminfo::system_total).flatten();
+    }
+    if !reader.is_quick() {
+        machine.product = product(reader);
     }
     if reader.tree.is_live() {
         let names = rustix::system::uname();
@@ -44,6 +49,22 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
             release
         });
     compare(reader, machine, &info);
+}
+
+/// The model of the machine and its firmware. What a maker never filled in is not known; any bytes are allowed in
+/// these texts, so that none of them is a fault.
+fn product(reader: &Reader<'_>) -> Product {
+    let text = |name: &str| {
+        let text = reader.tree.read_text(&format!("{DMI}/{name}")).ok().flatten()?;
+        known(&text).map(|text| printable(&text).into_owned())
+    };
+    Product {
+        vendor: text("sys_vendor"),
+        name: text("product_name"),
+        firmware_vendor: text("bios_vendor"),
+        firmware_version: text("bios_version"),
+        firmware_date: text("bios_date"),
+    }
 }
 
 /// Several files of a capture say which kernel it is, and on which architecture.

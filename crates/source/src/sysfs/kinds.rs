@@ -4,7 +4,7 @@ use nodewise_machine::{CoreType, CpuModel, Machine};
 
 use super::{Reader, cpus};
 use crate::parse::cpuinfo::CpuInfo;
-use crate::parse::number;
+use crate::parse::{ParseError, number};
 
 const CPUINFO: &str = "/proc/cpuinfo";
 
@@ -17,7 +17,7 @@ const fn counters(core_type: CoreType) -> &'static str {
     }
 }
 
-/// Fills models, types of core and highest frequencies.
+/// Fills models, types of core, highest frequencies and governors.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     for core_type in CoreType::ALL {
         let path = format!("/sys/devices/{}/cpus", counters(core_type));
@@ -34,18 +34,37 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
         if let Some(cpu) = machine.cpus.get_mut(&id) {
             cpu.max_frequency_khz = frequency;
         }
+        let path = format!("{}/cpufreq/scaling_governor", cpus::folder(id));
+        if let Some(governor) = reader.value(&path, governor) {
+            machine.settings.governors.entry(governor).or_default().insert(id);
+        }
     }
     machine.cpu_models = models(reader, machine);
 }
 
-/// The models of the CPUs that exist.
-fn models(reader: &mut Reader<'_>, machine: &Machine) -> Vec<CpuModel> {
+/// The models of the CPUs that exist; fills the revisions of their microcode.
+fn models(reader: &mut Reader<'_>, machine: &mut Machine) -> Vec<CpuModel> {
     let mut info = CpuInfo::default();
     if let Err(error) = reader.tree.read_lines(CPUINFO, &mut |line| info.line(line)) {
         reader.unreadable(error);
+    }
+    for (cpu, revision) in info.microcode() {
+        if let Some(cpu) = machine.cpus.get_mut(cpu) {
+            cpu.microcode = Some(*revision);
+        }
     }
     let known = machine.cpu_ids();
     let models =
         info.finish().into_iter().map(|model| CpuModel { cpus: model.cpus.intersection(&known), ..model });
     models.filter(|model| !model.cpus.is_empty()).collect()
+}
+
+/// The name of a governor, which is one word.
+fn governor(text: &str) -> Result<String, ParseError> {
+    let word = text.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !word.is_empty() && word.chars().all(is_name) {
+        return Ok(word.to_owned());
+    }
+    Err(ParseError::new(1, "a word such as performance", word))
 }

@@ -111,6 +111,36 @@ fn words_of_a_hostile_capture_are_fit_for_a_terminal() {
 }
 
 #[test]
+fn model_firmware_microcode_and_governors_are_facts_where_they_are_known() {
+    let dmi = "/sys/class/dmi/id";
+    let governor = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let files = (0..4).fold(plain(), |files, cpu| files.file(&governor(cpu), "powersave\n"));
+    let machine = check(
+        |_| {
+            files
+                .file(&format!("{dmi}/sys_vendor"), "Example\n")
+                .file(&format!("{dmi}/product_name"), "Not Specified\n")
+                .file(&format!("{dmi}/bios_version"), "1.2\r\u{1b}\n")
+                .file(&governor(2), "performance\n")
+                .file(&governor(3), "no word\n")
+                .file("/proc/cpuinfo", "processor\t: 1\nmicrocode\t: 0x2b\n")
+        },
+        &[(
+            Kind::Unparseable,
+            "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor:1: expected a word such as performance, found \"no word\"",
+        )],
+    );
+    let product = &machine.product;
+    assert_eq!((product.vendor.as_deref(), product.name.as_deref()), (Some("Example"), None));
+    assert_eq!(product.firmware_version.as_deref(), Some("1.2\\r\\x1b"));
+    assert_eq!(machine.cpus[&CpuId::new(1)].microcode, Some(0x2b));
+    let governors: Vec<(&str, String)> =
+        machine.settings.governors.iter().map(|(name, cpus)| (name.as_str(), cpus.to_string())).collect();
+    assert_eq!(governors, [("performance", "2".to_owned()), ("powersave", "0-1".to_owned())]);
+    assert_eq!(machine_file::from_json(&machine_file::to_json(&machine)).unwrap(), machine);
+}
+
+#[test]
 fn the_release_comes_from_the_first_file_that_has_it() {
     let release = |files: Memory| load(files).kernel.map(|release| release.text().to_owned());
     let info = "/proc/hwloc-nofile-info";
