@@ -15,6 +15,7 @@ pub mod compare;
 pub mod cost;
 pub mod counts;
 pub mod device;
+pub mod diff;
 pub mod distance;
 pub mod doctor;
 pub mod emulation;

@@ -8,7 +8,8 @@
 //! - `digest.rs` what a reader wants to know, worked out once for every form; in `digest/` a file per
 //!   subject, and what several share: numbers with their words (`digest/counts.rs`), changes
 //!   (`digest/change.rs`), matrices (`digest/matrix.rs`), how a report ends (`digest/survey.rs`), where figures come
-//!   from (`digest/provenance.rs`), an example of a server with nodes (`digest/example.rs`)
+//!   from (`digest/provenance.rs`), an example of a server with nodes (`digest/example.rs`); the facts of two machines
+//!   side by side, a file per kind (`digest/diff/`)
 //! - `text.rs` text for people: in `text/` what each verb prints (for `show` a file per section in
 //!   `text/show/`, for `tune` a file per part of its page in `text/tune/`), tables that fit and lines that
 //!   wrap; `style.rs` width and colour
