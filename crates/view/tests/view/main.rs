@@ -4,6 +4,7 @@ mod advice;
 mod any_machine;
 mod bandwidth;
 mod compare;
+mod diff;
 mod doctor;
 mod export;
 mod golden;
