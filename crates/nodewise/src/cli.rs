@@ -10,6 +10,7 @@ pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
 pub mod compare;
+pub mod diff;
 pub mod doctor;
 pub mod emulation;
 pub mod explain;
@@ -73,6 +74,8 @@ macro_rules! table {
                 "Saves this machine's description for inspection elsewhere";
             "export" Export(export::Export) => export::run,
                 "Writes a machine in the formats that other programs read";
+            "diff" Diff(diff::Diff) => diff::run,
+                "Compares two machines, or two moments of one, fact by fact";
             "record" Record(record::Record) => record::run, here "",
                 "Records the running system to a file";
             "report" Report(report::ReportOptions) => report::run,
@@ -169,7 +172,7 @@ pub struct Cli {
 #[derive(Debug, clap::Args)]
 pub struct Global {
     /// Machine to inspect: live (the default), a machine file (.json), a capture (directory or archive), ACPI
-    /// tables (acpi:DIR), a device tree (dtb:FILE), an output of dmidecode or of numactl -H, or a spec such as "4x(12c2t 128G)"
+    /// tables (acpi:DIR), a device tree (dtb:FILE), an output of dmidecode, numactl -H or another tool (nodewise help machines), or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,
         global = true,

@@ -7,6 +7,7 @@ pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
 pub mod compare;
+pub mod diff;
 pub mod doctor;
 pub mod emulation;
 pub mod explain;

@@ -26,10 +26,10 @@ pub fn of_machine(error: impl Display) -> String {
 /// What holds no tables, or cannot be read.
 pub fn open(machine: &str) -> Option<Result<Machine, String>> {
     if let Some(path) = acpi_path(machine) {
-        return Some(of_acpi(path).map_err(of_machine));
+        return Some(of_acpi(path));
     }
     let path = Path::new(machine.strip_prefix("dtb:")?);
-    let tree = devicetree::from_path(path).map_err(of_machine);
+    let tree = devicetree::from_path(path).map_err(|error| error.to_string());
     Some(tree.map(|tree| boot_tree(&tree, &Setting::default()).machine(origin(path))))
 }
 

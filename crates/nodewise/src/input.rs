@@ -43,12 +43,20 @@ impl Input {
 /// Reads the machine that `--machine` names.
 ///
 /// # Errors
-/// A sentence that begins with what was typed.
+/// A sentence that begins with the option.
 pub fn open(text: &str, detail: Detail) -> Result<Input, String> {
+    named(text, detail).map_err(firmware::of_machine)
+}
+
+/// Reads a machine that an argument names in the words of `--machine`.
+///
+/// # Errors
+/// A sentence that begins with what was typed.
+pub fn named(text: &str, detail: Detail) -> Result<Input, String> {
     if let Some(machine) = firmware::open(text) {
         return Ok(Input { machine: machine?, tree: None });
     }
-    let input = input::open(text, detail).map_err(firmware::of_machine)?;
+    let input = input::open(text, detail).map_err(|error| error.to_string())?;
     Ok(Input { machine: input.machine, tree: input.tree })
 }
 

@@ -10,6 +10,7 @@ mod balance;
 mod bandwidth;
 mod capture;
 mod compare;
+mod diff;
 mod doctor;
 mod emit;
 mod emulation;

@@ -1,0 +1,38 @@
+//! `nodewise diff`.
+
+use nodewise_machine::Machine;
+use nodewise_source::Detail;
+use nodewise_source::capture::command_line;
+use nodewise_view::digest::diff::DiffExtent;
+use nodewise_view::{digest, json, text};
+
+use crate::cli::Global;
+use crate::cli::diff::Diff;
+use crate::failure::{Failure, Outcome};
+use crate::{input, output};
+
+/// Exit code where the machines differ.
+const DIFFERENT: u8 = 1;
+
+/// Runs the verb.
+pub fn run(args: &Diff, global: &Global) -> Outcome {
+    let a = machine(args, input::named(&args.a, Detail::Full).map_err(Failure::usage)?.machine, &args.a);
+    let b = match &args.b {
+        Some(text) => machine(args, input::named(text, Detail::Full).map_err(Failure::usage)?.machine, text),
+        None => machine(args, input::load(&global.machine, Detail::Full)?.machine, &global.machine),
+    };
+    let extent = if args.all { DiffExtent::Everything } else { DiffExtent::Lasting };
+    let diff = digest::diff::Diff::new(&a, &b, extent);
+    output::show(args.json, global.color, || json::diff(&diff), |style| text::diff(&diff, style))?;
+    Ok(if diff.is_equal() { 0 } else { DIFFERENT })
+}
+
+/// The machine with its date, and its boot parameters as a capture has them.
+fn machine(args: &Diff, mut machine: Machine, text: &str) -> Machine {
+    input::date(&mut machine, text);
+    if !args.with_identity {
+        let line = machine.settings.command_line.take();
+        machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());
+    }
+    machine
+}
