@@ -7,6 +7,7 @@ use nodewise_machine::printable::visible;
 use nodewise_machine::spec::{self, SpecError};
 use nodewise_machine::{Machine, Origin};
 
+use crate::import::{self, ImportError};
 use crate::machine_file::{self, MachineFileError};
 use crate::numactl;
 use crate::parse::ParseError;
@@ -16,7 +17,7 @@ use crate::tree::format::Format;
 use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
 /// The values that `--machine` accepts, for messages.
-pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or of numactl -H, or a spec as \"4x(8c 64G)\"";
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or of numactl -H, XML of hwloc, or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -57,6 +58,9 @@ pub enum InputError {
     /// An output of numactl --hardware that is cut or changed.
     #[error("{path} is an output of numactl --hardware, line {}: {}", .source.line, .source.sentence())]
     Numactl { path: String, source: ParseError },
+    /// An output of another tool whose main part is missing or damaged.
+    #[error("{path} is {source}")]
+    Import { path: String, source: ImportError },
     /// A spec that is none.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -122,6 +126,9 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
                 let tree = tree.map_err(|source| InputError::Numactl { path: path(), source })?;
                 return from_capture(text, Ok(tree), detail);
             }
+            if let Some(machine) = imported(text, &bytes) {
+                return machine;
+            }
             match smbios::machine(text, &bytes) {
                 None => Err(InputError::OtherKind { path: path(), what }),
                 Some(Err(why)) => Err(InputError::NoSlots { path: path(), why }),
@@ -135,6 +142,13 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
             Ok(Input { machine, tree: None })
         }
     }
+}
+
+/// The machine in an output of another tool; `None` for other files.
+fn imported(text: &str, bytes: &[u8]) -> Option<Result<Input, InputError>> {
+    let machine = import::machine(text, bytes)?;
+    let error = |source| InputError::Import { path: name(text), source };
+    Some(machine.map(|machine| Input { machine, tree: None }).map_err(error))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@
 //! - `thermal.rs` how hot the CPUs are
 //! - `machine_file.rs` a machine as JSON (`nodewise.machine/1`), both ways; in `machine_file/` a file per
 //!   part of the document
+//! - `import.rs` outputs of other tools as machines: in `import/` the XML of hwloc (`import/hwloc_xml.rs`,
+//!   `import/hwloc_devices.rs`)
 //! - `input.rs` what `--machine` names, as a machine; `limits.rs` how large a machine may be
 //! - `capture.rs` writing a machine down; in `capture/` what is let in (`capture/rules.rs`), what is reduced,
 //!   which identifiers are taken out, finding files, writing archives
@@ -65,6 +67,7 @@ pub mod devices;
 pub mod devicetree;
 pub mod facts;
 pub mod file;
+pub mod import;
 pub mod in_force;
 pub mod input;
 pub mod limits;
