@@ -1,4 +1,4 @@
-//! Outputs of other tools as machines: hwloc's XML.
+//! Outputs of other tools as machines: hwloc's XML, lscpu, likwid-topology.
 //!
 //! What such a text does not say stays unknown. A bad line costs one line and becomes an oddity of the machine; only a
 //! text without its main part is refused. (`numactl --hardware` and dmidecode, which repeat files of the kernel and of
@@ -6,6 +6,8 @@
 
 mod hwloc_devices;
 pub mod hwloc_xml;
+pub mod likwid;
+pub mod lscpu;
 
 use nodewise_machine::id::Id;
 use nodewise_machine::printable::printable;
@@ -19,7 +21,7 @@ use crate::parse::{ParseError, Parsed, text_of};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{tool}, line {}: {}", .source.line, .source.sentence())]
 pub struct ImportError {
-    /// The kind of text: `hwloc XML`.
+    /// The kind of text: `an output of lscpu`.
     pub tool: &'static str,
     pub source: ParseError,
 }
@@ -32,8 +34,11 @@ struct Tool {
     parse: fn(&str) -> Result<Parsed<Machine>, ParseError>,
 }
 
-const TOOLS: [Tool; 1] =
-    [Tool { name: "hwloc XML", is: hwloc_xml::is_hwloc_xml, parse: hwloc_xml::parse }];
+const TOOLS: [Tool; 3] = [
+    Tool { name: "hwloc XML", is: hwloc_xml::is_hwloc_xml, parse: hwloc_xml::parse },
+    Tool { name: "an output of lscpu", is: lscpu::is_lscpu, parse: lscpu::parse },
+    Tool { name: "an output of likwid-topology", is: likwid::is_likwid, parse: likwid::parse },
+];
 
 /// Reads the machine in an output of a tool; `None` for other files.
 ///
@@ -58,6 +63,20 @@ pub fn machine(path: &str, bytes: &[u8]) -> Option<Result<Machine, ImportError>>
         machine.check();
         machine
     }))
+}
+
+/// A kind of file that has figures and no machine, in words; `None` for other files.
+pub fn figures(bytes: &[u8]) -> Option<&'static str> {
+    let (text, _) = text_of(bytes);
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !is_prompt(line))?;
+    first
+        .starts_with("Intel(R) Memory Latency Checker")
+        .then_some("an output of Intel Memory Latency Checker, which has measured figures and no machine")
+}
+
+/// Whether a line is the prompt of whoever saved the text, with a command.
+fn is_prompt(line: &str) -> bool {
+    line.starts_with(['$', '#', '[']) || line.contains("$ ")
 }
 
 /// Reads a set as hwloc prints it: groups of 32 bits in hexadecimal, empty ones left blank (`0x0000000f,,0x0`). Ids
@@ -107,6 +126,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in any::<Vec<u8>>(), text in "[0-9a-fx,]{0,40}") {
             let _ = machine("x", &bytes);
+            let _ = figures(&bytes);
             let _ = bitmap::<nodewise_machine::NodeId>(&text, 100);
         }
 

@@ -17,7 +17,7 @@ use crate::tree::format::Format;
 use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
 /// The values that `--machine` accepts, for messages.
-pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or of numactl -H, XML of hwloc, or a spec as \"4x(8c 64G)\"";
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode, numactl -H, lscpu or likwid-topology, XML of hwloc, or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -129,6 +129,9 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
             if let Some(machine) = imported(text, &bytes) {
                 return machine;
             }
+            if let Some(what) = import::figures(&bytes) {
+                return Err(InputError::OtherKind { path: path(), what });
+            }
             match smbios::machine(text, &bytes) {
                 None => Err(InputError::OtherKind { path: path(), what }),
                 Some(Err(why)) => Err(InputError::NoSlots { path: path(), why }),
@@ -137,6 +140,9 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
         }
         Format::Gzip | Format::Bzip2 | Format::Tar => from_capture(text, Tree::from_archive(&bytes), detail),
         Format::Json => {
+            if let Some(machine) = imported(text, &bytes) {
+                return machine;
+            }
             let machine = machine_file::from_json(&String::from_utf8_lossy(&bytes))
                 .map_err(|source| InputError::MachineFile { path: name(text), source })?;
             Ok(Input { machine, tree: None })
@@ -180,6 +186,9 @@ mod tests {
             assert_eq!(input.machine.memory_of(nodewise_machine::NodeId::new(2)).unwrap().mib(), 64);
             assert!(input.tree.is_some());
         });
+        with("l.json", b"{ \"lscpu\": [{\"field\": \"On-line CPU(s) list:\", \"data\": \"0-3\"}]}", |path| {
+            assert_eq!(load(path, Detail::Full).unwrap().cpus.len(), 4);
+        });
         with("a.txt", b"Memory Device\n\tSize: 4 GB\n\tLocator: CPU1_DIMM_A1\n", |path| {
             let machine = load(path, Detail::Full).unwrap();
             assert_eq!(machine.memory_slots.slots[0].socket.as_deref(), Some("1"));
@@ -220,6 +229,14 @@ mod tests {
         with("x", b"available: 1 nodes (0)\nnode 0 size: 64 KB\n", |path| {
             let why = "line 2: expected a number of MB, or <not available>, found \"node 0 size: 64 KB\"";
             refuse(path, &format!("{path} is an output of numactl --hardware, {why}"));
+        });
+        with("x", b"Architecture: x86_64\nCPU(s): 4\n", |path| {
+            let why = "line 2: expected a line \"On-line CPU(s) list\", found nothing";
+            refuse(path, &format!("{path} is an output of lscpu, {why}"));
+        });
+        with("x", b"Intel(R) Memory Latency Checker - v3.9\n", |path| {
+            let what = "an output of Intel Memory Latency Checker, which has measured figures and no machine";
+            refuse(path, &format!("{path} is {what}: expected {FORMS}"));
         });
         with("x", b"hello", |path| refuse(path, &format!("{path} is a text file: expected {FORMS}")));
     }

@@ -19,7 +19,7 @@
 //! - `machine_file.rs` a machine as JSON (`nodewise.machine/1`), both ways; in `machine_file/` a file per
 //!   part of the document
 //! - `import.rs` outputs of other tools as machines: in `import/` the XML of hwloc (`import/hwloc_xml.rs`,
-//!   `import/hwloc_devices.rs`)
+//!   `import/hwloc_devices.rs`), lscpu, likwid-topology
 //! - `input.rs` what `--machine` names, as a machine; `limits.rs` how large a machine may be
 //! - `capture.rs` writing a machine down; in `capture/` what is let in (`capture/rules.rs`), what is reduced,
 //!   which identifiers are taken out, finding files, writing archives

@@ -149,7 +149,7 @@ pub fn text_of(bytes: &[u8]) -> (Cow<'_, str>, bool) {
 }
 
 /// Lines with their numbers, from 1; the last one needs no line feed.
-fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     (1u32..).zip(text.lines())
 }
 

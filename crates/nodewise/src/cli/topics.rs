@@ -28,6 +28,9 @@ Verbs that look, predict or emulate take --machine M. Without it they use this m
   acpi:DIR             the machine that Linux makes of the ACPI tables in DIR
   dtb:FILE             the machine that Linux makes of a device tree
   numactl-H.txt        a saved output of numactl --hardware
+  lscpu.txt            a saved output of lscpu, as text or JSON (-J), or of likwid-topology
+  topology.xml         XML of hwloc 2 (lstopo)
+  dmidecode.txt        a saved output of dmidecode: memory slots only
   \"2x(8c 64G)\"         a hypothetical machine in one line: two packages with 8 cores and 64 GiB each
 
 More of such lines:

@@ -101,7 +101,7 @@ fn renamed_options_are_still_read() {
 
 #[test]
 fn a_machine_that_is_none_is_explained() {
-    let forms = "expected live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or of numactl -H, XML of hwloc, or a spec as \"4x(8c 64G)\"";
+    let forms = "expected live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode, numactl -H, lscpu or likwid-topology, XML of hwloc, or a spec as \"4x(8c 64G)\"";
     check(&["--machine", "nosuch.json"], 2, &[&format!("--machine: nosuch.json does not exist: {forms}")]);
     check(&["show", "--machine", ""], 2, &[&format!("--machine: \"\" does not exist: {forms}")]);
     check(
