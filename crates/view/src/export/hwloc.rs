@@ -22,6 +22,9 @@ use self::tree::{Object, ObjectKind, Tree};
 use super::NotExpressible;
 use super::xml::{Attributes, Xml};
 
+/// Names and values of one `memattr_value`.
+type MemoryAttribute = [(&'static str, String); 4];
+
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n";
 /// Numbers in one element of a matrix, as hwloc writes them.
 const PER_ELEMENT: usize = 10;
@@ -244,7 +247,7 @@ impl<'a> Writer<'a> {
     /// Latency and bandwidth from the best initiators, as the firmware says.
     fn memory_attributes(&mut self) {
         let machine = self.machine;
-        let mut tables: BTreeMap<(u8, &str, u32), Vec<[(&'static str, String); 4]>> = BTreeMap::new();
+        let mut tables: BTreeMap<(u8, &str, u32), Vec<MemoryAttribute>> = BTreeMap::new();
         for (node, index) in &self.node_indexes {
             let of = |class| {
                 machine.access(*node, class).map(|access| (access, machine.cpus_of_nodes(&access.initiators)))
