@@ -2,12 +2,12 @@
 
 use nodewise_machine::Machine;
 use nodewise_source::Detail;
-use nodewise_source::capture::command_line;
 use nodewise_view::digest::diff::DiffExtent;
 use nodewise_view::{digest, json, text};
 
 use crate::cli::Global;
 use crate::cli::diff::Diff;
+use crate::command::show;
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
@@ -31,8 +31,7 @@ pub fn run(args: &Diff, global: &Global) -> Outcome {
 fn machine(args: &Diff, mut machine: Machine, text: &str) -> Machine {
     input::date(&mut machine, text);
     if !args.with_identity {
-        let line = machine.settings.command_line.take();
-        machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());
+        show::remove_identity(&mut machine);
     }
     machine
 }

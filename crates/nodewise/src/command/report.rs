@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Parser;
-use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, printable, quote};
+use nodewise_machine::{Bytes, Machine};
 use nodewise_source::capture::{Overwrite, write_file};
 use nodewise_source::{Detail, machine_file};
+use nodewise_view::digest::diff::{Diff, DiffExtent};
 use nodewise_view::json::Saved;
 use nodewise_view::report::{self, Page, Part, html, machine_page};
 
@@ -37,7 +38,9 @@ pub fn run(args: &ReportOptions, global: &Global) -> Outcome {
         if args.from.is_empty() { measured(args, global)? } else { (saved(&args.from)?, 0) };
     if let Some(old) = old {
         let at = made.pages.iter().take_while(|page| page.conclusion.is_some()).count();
-        made.pages.insert(at, report::changes(&old.pages, &made.pages));
+        let machines = machine_of(&old).zip(machine_of(&made));
+        let diff = machines.as_ref().map(|(before, now)| Diff::new(before, now, DiffExtent::Lasting));
+        made.pages.insert(at, report::changes(&old.pages, &made.pages, diff.as_ref()));
         made.facts.push(("Compared with".to_owned(), old.title));
     }
     let page = html(&made);
@@ -46,6 +49,12 @@ pub fn run(args: &ReportOptions, global: &Global) -> Outcome {
     let pages = made.pages.iter().map(|page| page.heading.to_lowercase()).collect::<Vec<_>>().join(", ");
     output::say(&format!("wrote {}: {size}, {pages}", args.output));
     Ok(u8::from(lacking > 0))
+}
+
+/// The machine of a report, where it has one.
+fn machine_of(report: &report::HtmlReport) -> Option<Machine> {
+    let documents = report.pages.iter().filter_map(|page| page.document.as_deref());
+    documents.filter_map(|document| machine_file::from_json(document).ok()).next()
 }
 
 /// The report of the machine that `--machine` names, and how many of its pages have no figures.

@@ -85,6 +85,18 @@ fn two_reports_are_compared_figure_by_figure() {
 }
 
 #[test]
+fn facts_of_the_machine_that_changed_are_in_a_comparison() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    run(&["report", "--machine", "2x(2c 4G)", "-o", &path("old.html")]).ok();
+    let words = ["report", "--machine", "2x(2c 8G)", "--against", &path("old.html"), "-o", &path("new.html")];
+    run(&words).ok();
+    let page = page(&folder.path().join("new.html"));
+    let changes = page.split("<section id=\"changes\"").nth(1).unwrap();
+    assert!(changes.contains("4 GiB") && changes.contains("8 GiB"), "{changes}");
+}
+
+#[test]
 fn names_of_a_hostile_machine_are_texts() {
     let evil = "<script>alert(1)</script>";
     let folder = folder_of(&[

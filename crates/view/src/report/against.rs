@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{DataTable, Page, Part};
+use super::{DataTable, Page, Part, WIDTH};
+use crate::digest::diff::Diff;
+use crate::style::Style;
+use crate::text;
 
 /// Heads of the columns that hold a figure and its interval begin with these words.
 const MEDIAN: &str = "median";
@@ -24,13 +27,14 @@ impl Figure {
     }
 }
 
-/// Makes the page of what differs in measurements that two reports have of the same kind.
+/// Makes the page of changes: facts of the machine, and measurements that two reports have of the same kind.
 ///
 /// A figure differs where its interval and that of the other report have no value in common: two intervals of 95 % are
 /// apart by chance in fewer than one of a hundred cells that did not change. Both are of one session each, and say
 /// nothing of what changes from session to session: `nodewise compare` measures that.
-pub fn changes(before: &[Page], now: &[Page]) -> Page {
+pub fn changes(before: &[Page], now: &[Page], machines: Option<&Diff<'_>>) -> Page {
     let mut parts = Vec::new();
+    parts.extend(machines.map(|machines| Part::Text(text::diff(machines, &Style::plain(WIDTH)))));
     let (mut compared, mut apart, mut unknown) = (0_usize, 0_usize, 0_usize);
     for page in now {
         let Some(old) = before.iter().find(|old| old.heading == page.heading) else { continue };
@@ -132,6 +136,7 @@ impl Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::diff::DiffExtent;
 
     fn page(csv: &str) -> Page {
         Page {
@@ -150,7 +155,7 @@ mod tests {
         let before = page(&format!("{HEAD}0,0,80,79,81,78\n0,1,140,138,142,1\n1,1,80,,,78\n2,2,5,4,6,4\n"));
         let now =
             page(&format!("{HEAD}0,0,80.5,79,82,78\n0,1,154,150,158,1\n1,1,90,89,91,78\n3,3,5,4,6,4\n"));
-        let found = changes(std::slice::from_ref(&before), &[now]);
+        let found = changes(std::slice::from_ref(&before), &[now], None);
         assert_eq!(found.conclusion.as_deref(), Some("1 of 3 figures differ beyond their intervals"));
         let [Part::Table(name, table), Part::Note(note)] = &found.parts[..] else { panic!("{found:?}") };
         assert_eq!(name, "Memory latency: before and now");
@@ -164,8 +169,18 @@ mod tests {
             ]
         );
         assert!(note.starts_with("1 figures"), "{note}");
-        let same = changes(std::slice::from_ref(&before), std::slice::from_ref(&before));
+        let same = changes(std::slice::from_ref(&before), std::slice::from_ref(&before), None);
         assert_eq!(same.conclusion.as_deref(), Some("no difference in 4 figures that both reports have"));
-        assert_eq!(changes(&[], &[]).conclusion.as_deref(), Some("no figure is in both reports"));
+        assert_eq!(changes(&[], &[], None).conclusion.as_deref(), Some("no figure is in both reports"));
+    }
+
+    #[test]
+    fn facts_of_the_machine_come_first() {
+        let machine = |spec: &str| nodewise_machine::spec::machine(spec).unwrap();
+        let (a, b) = (machine("2x(2c 4G)"), machine("2x(2c 8G)"));
+        let diff = Diff::new(&a, &b, DiffExtent::Lasting);
+        let page = changes(&[], &[], Some(&diff));
+        let [Part::Text(text)] = &page.parts[..] else { panic!("{page:?}") };
+        assert!(text.contains("4 GiB") && text.contains("8 GiB"), "{text}");
     }
 }
