@@ -5,12 +5,20 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use nodewise_experiment::shell;
+use serde_json::Value;
 
 /// The cargo that started us, in a folder.
 pub fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
     command
+}
+
+/// The crates of this workspace without those of others, as cargo describes them.
+pub fn metadata(folder: &Path) -> Result<Value> {
+    let mut command = cargo(folder);
+    command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    serde_json::from_str(&read(&mut command)?).context("cargo metadata is not JSON")
 }
 
 /// The tests of the lab, with these options of cargo's; the words behind are theirs.

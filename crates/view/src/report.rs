@@ -75,7 +75,7 @@ pub struct DataTable {
 }
 
 impl DataTable {
-    /// Reads lines with commas (RFC 4180), the first of which has the names.
+    /// Reads lines with commas (RFC 4180); the first has the names.
     pub fn from_csv(text: &str) -> Self {
         let mut records = records(text).into_iter();
         let head = records.next().unwrap_or_default();

@@ -15,14 +15,10 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 /// Reads which crates of this workspace use which others, by cargo's word. Dependencies of tests do
 /// not count: a test may use what it likes.
 pub fn dependencies(root: &Path) -> Result<Uses> {
-    let mut command = program::cargo(root);
-    command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
-    let text = program::read(&mut command)?;
-    parse_metadata(&text).context("cargo metadata is not what tidy expects")
+    parse_metadata(&program::metadata(root)?).context("cargo metadata is not what tidy expects")
 }
 
-fn parse_metadata(text: &str) -> Option<Uses> {
-    let metadata: Value = serde_json::from_str(text).ok()?;
+fn parse_metadata(metadata: &Value) -> Option<Uses> {
     let packages = metadata["packages"].as_array()?;
     let short = |name: &str| name.strip_prefix("nodewise-").unwrap_or(name).to_owned();
     let mut uses = Uses::new();
@@ -154,8 +150,8 @@ mod tests {
             {"name": "nodewise-model", "path": "/x", "kind": "dev"},
             {"name": "nodewise-view", "path": "/x", "kind": "build"},
             {"name": "libc", "kind": null}]}]}"#;
-        let uses = parse_metadata(text).unwrap();
+        let uses = parse_metadata(&serde_json::from_str(text).unwrap()).unwrap();
         assert_eq!(uses["lab"], BTreeSet::from(["machine".to_owned(), "view".to_owned()]));
-        assert!(parse_metadata("{}").is_none());
+        assert!(parse_metadata(&serde_json::from_str("{}").unwrap()).is_none());
     }
 }

@@ -80,22 +80,15 @@ impl ReportPage {
     /// Those without `--with`, on the running machine.
     pub const USUAL: [Self; 4] = [Self::Doctor, Self::Latency, Self::Bandwidth, Self::C2c];
 
-    /// The verb that makes it.
-    pub const fn verb(self) -> &'static str {
-        match self {
-            Self::Doctor => "doctor",
-            Self::Latency | Self::Loaded => "latency",
-            Self::Bandwidth => "bandwidth",
-            Self::C2c => "c2c",
-            Self::Io => "io",
-        }
-    }
-
     /// Its name in a report, and in the name of its document.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Doctor => "doctor",
+            Self::Latency => "latency",
             Self::Loaded => "loaded",
-            other => other.verb(),
+            Self::Bandwidth => "bandwidth",
+            Self::C2c => "c2c",
+            Self::Io => "io",
         }
     }
 }

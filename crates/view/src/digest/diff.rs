@@ -20,7 +20,7 @@ use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
 /// Which facts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffExtent {
-    /// Facts that last until somebody changes them.
+    /// Facts that stay until a person changes them.
     Lasting,
     /// Those that change by themselves, too: free memory, the current speed of links.
     Everything,
@@ -448,7 +448,7 @@ fn first(subjects: &Subjects) -> Subject {
     first.unwrap_or(Subject::Machine)
 }
 
-/// Things of both sides by key: those of A and of B, either of which may be missing.
+/// Things by key: that of A and that of B, where each has one.
 fn side_by_side<'t, K: Ord, V: ?Sized>(
     a: impl IntoIterator<Item = (K, &'t V)>,
     b: impl IntoIterator<Item = (K, &'t V)>,

@@ -6,7 +6,7 @@ use nodewise_machine::NodeId;
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{LatencyFinding, LatencyReport, Lookup, findings};
 use nodewise_measure::survey::{CellReport, Figure, extent};
-use nodewise_stats::Direction;
+use nodewise_stats::{Direction, median};
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
@@ -105,7 +105,8 @@ pub fn published(report: &LatencyReport) -> Vec<(PublishedRange, f64)> {
         let cells = report.cells.iter().filter(|cell| Some(&cell.pages) == kinds.first());
         let cells =
             cells.filter(|cell| (cell.from == cell.memory) == is_local && nodes.contains(&cell.memory));
-        middle(cells.filter_map(|cell| cell.figure.map(|figure| figure.median)).collect())
+        let figures: Vec<f64> = cells.filter_map(|cell| cell.figure.map(|figure| figure.median)).collect();
+        median(&figures)
     };
     let local = of(true).map(|figure| (PublishedQuantity::LocalLatency, figure));
     let remote =
@@ -113,13 +114,6 @@ pub fn published(report: &LatencyReport) -> Vec<(PublishedRange, f64)> {
     let conditions = &report.account.conditions;
     let found = |(quantity, figure)| Some((PublishedRange::find(quantity, conditions)?, figure));
     local.into_iter().chain(remote).filter_map(found).collect()
-}
-
-/// The median.
-fn middle(mut figures: Vec<f64>) -> Option<f64> {
-    figures.sort_by(f64::total_cmp);
-    let (below, above) = (figures.get(figures.len().checked_sub(1)? / 2)?, figures.get(figures.len() / 2)?);
-    Some(f64::midpoint(*below, *above))
 }
 
 /// How it was measured, in one line.

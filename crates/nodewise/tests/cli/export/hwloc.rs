@@ -43,7 +43,7 @@ fn reread(text: &str) -> String {
     inside
 }
 
-/// The facts of which the two differ without a rule, each in a line; rules that explain one are put among the used.
+/// The facts that differ without a rule, each in a line; rules that explain one are put among the used.
 fn unexplained(capture: &str, theirs: &Facts, ours: &Facts, used: &mut BTreeSet<usize>) -> Vec<String> {
     let none = BTreeMap::new();
     let mut found = Vec::new();
