@@ -32,7 +32,8 @@ pub fn packages(root: &Path) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for target in TARGETS {
         let mut command = program::cargo(root);
-        command.args(["metadata", "--format-version", "1", "--locked", "--offline"]);
+        // Not `--offline`: on a new machine only the crates that xtask needs have been fetched.
+        command.args(["metadata", "--format-version", "1", "--locked"]);
         command.args(["--filter-platform", target]);
         let text = program::read(&mut command)?;
         packages.extend(parse_metadata(&text).context("cargo metadata is not what tidy expects")?);
