@@ -10,6 +10,8 @@
 //! - `input.rs` the machine that `--machine` names, and files that an option names; `placement.rs` typed
 //!   options to a placement
 //! - `firmware.rs` the machine of firmware tables: `--machine acpi:DIR`, `dtb:FILE`
+//! - `completion.rs` words that can follow in a shell: a line as it was typed (`completion/typed.rs`), values of options
+//!   (`completion/values.rs`)
 //! - `personality.rs` this program's behaviour when it is called numactl, or numactl is its verb
 //! - `scenario.rs` the files of `simulate`, and those that come with nodewise, `scenario/event.rs` what an
 //!   event can say
@@ -52,6 +54,7 @@
 mod boot_files;
 mod cli;
 mod command;
+mod completion;
 mod facts;
 mod failure;
 mod firmware;
@@ -96,7 +99,7 @@ fn main() -> std::process::ExitCode {
 
 /// Everything, from the words to the exit code.
 fn start() -> u8 {
-    let code = personality::by_name().unwrap_or_else(command);
+    let code = personality::by_name().or_else(completion::by_word).unwrap_or_else(command);
     // What could not be written was reported where it was written; an end of a line that is left fails
     // for the same reason.
     let _ = io::stdout().flush();

@@ -59,16 +59,16 @@ pub struct Doctor {
     #[arg(long, value_name = "ID", help_heading = "Processes")]
     pub container: Option<String>,
     /// Examine only this rule (may be repeated)
-    #[arg(long, value_name = "ID", help_heading = "Rules")]
+    #[arg(long, value_name = "RULE", help_heading = "Rules")]
     pub rule: Vec<String>,
     /// Replace thresholds of rules by the numbers in this TOML file: a table for each rule, a key for each number
     ///
-    /// `nodewise doctor rules ID` lists a rule's thresholds with units and defaults. Findings name those that were
+    /// `nodewise doctor rules RULE` lists a rule's thresholds with units and defaults. Findings name those that were
     /// replaced.
     #[arg(long, value_name = "FILE", help_heading = "Rules")]
     pub thresholds: Option<PathBuf>,
     /// Count findings of a rule, or those about one subject, instead of showing them (may be repeated)
-    #[arg(long, value_name = "ID[:SUBJECT]", help_heading = "Rules")]
+    #[arg(long, value_name = "RULE[:SUBJECT]", help_heading = "Rules")]
     pub ignore: Vec<String>,
     /// Least severity for exit code 1: info, note, warning or critical
     #[arg(
@@ -104,7 +104,7 @@ pub enum DoctorVerb {
 #[derive(Debug, clap::Args)]
 pub struct Rules {
     /// Rule to show
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "RULE")]
     pub id: Option<String>,
     /// Print JSON (schema nodewise.rules/1)
     #[arg(long)]

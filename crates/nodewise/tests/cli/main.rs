@@ -10,6 +10,7 @@ mod balance;
 mod bandwidth;
 mod capture;
 mod compare;
+mod complete;
 mod diff;
 mod doctor;
 mod emit;

@@ -8,7 +8,7 @@ use nodewise_view::text::rules::parts;
 /// The page: a table of all rules, and a section for each.
 fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
-    let mut page = "# Rules\n\nAll rules of [`nodewise doctor`](doctor.md), generated from the catalogue. `nodewise doctor rules ID` \
+    let mut page = "# Rules\n\nAll rules of [`nodewise doctor`](doctor.md), generated from the catalogue. `nodewise doctor rules RULE` \
                     prints one of them. A rule's identifier never changes its meaning.\n\n\
                     | rule | severity | finds |\n|---|---|---|\n"
         .to_owned();
