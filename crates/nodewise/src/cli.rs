@@ -20,6 +20,8 @@ pub mod hugepages;
 pub mod io;
 pub mod lab;
 pub mod latency;
+#[cfg(test)]
+mod manual;
 pub mod maps;
 pub mod measure_options;
 pub mod migrate;
