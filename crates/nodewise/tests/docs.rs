@@ -374,6 +374,24 @@ fn links_lead_to_files() {
 }
 
 #[test]
+fn every_feature_names_a_test_that_exists() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = pages().into_iter().find(|(name, _)| name == "features.md").expect("docs has it").1;
+    let mut wrong = Vec::new();
+    let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
+    for row in rows {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        let mut words = cell.split('`').skip(1).step_by(2);
+        let file = words.next().unwrap_or_default();
+        let folders = ["nodewise/tests", "nodewise", ""].map(|folder| crates.join(folder).join(file));
+        let text = folders.iter().find_map(|path| std::fs::read_to_string(path).ok());
+        let holds = text.is_some_and(|text| words.all(|name| text.contains(&format!("fn {name}()"))));
+        wrong.extend((!holds).then(|| format!("docs/features.md: {cell}")));
+    }
+    all_hold(&wrong);
+}
+
+#[test]
 fn wrong_words_are_found() {
     for line in
         ["nodewise shew", "nodewise show --jsn", "nodewise tune --runs=x -- true", "nodewise run -z -- a"]
