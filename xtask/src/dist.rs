@@ -13,12 +13,15 @@ use anyhow::{Context, Result};
 
 use crate::program;
 
+/// Flags of a static command, at a fixed address: nothing is relocated at each start.
+pub const FIXED: &str = "-C target-feature=+crt-static -C relocation-model=static";
+
 /// Builds the static command and returns where it is.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let host = host()?;
     let mut command = program::cargo(root);
     command.args(["build", "--profile=dist", "--package=nodewise", "--target", &host]);
-    command.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+    command.env("RUSTFLAGS", FIXED);
     program::show(&mut command)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let built = target.join(host).join("dist/nodewise");
