@@ -14,6 +14,7 @@ use nodewise_lab::Arch;
 
 use build::Tools;
 use places::Places;
+pub use symbols::versioned;
 
 /// That of this machine; `None` on one that the library is not built for.
 fn own() -> Option<Arch> {

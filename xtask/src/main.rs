@@ -36,6 +36,10 @@
 //!   print, `bench/peers/reference.rs` plain code in C; `bench/sample.rs` CPU time of a sample,
 //!   `bench/sample/below.rs` beside below
 //! - `dist.rs` `cargo xtask dist`, the command as one static file
+//! - `package.rs` `cargo xtask package`; in `package/` the command in both forms (`package/binary.rs`), files where they
+//!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
+//!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`)
+//! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `program.rs` running other programs
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
@@ -52,6 +56,7 @@ mod drop_in;
 mod fuzz;
 mod libnuma;
 mod migrate_soak;
+mod package;
 mod program;
 mod setup;
 mod soak;
@@ -59,6 +64,7 @@ mod stats;
 mod suite;
 mod tidy;
 mod topology;
+mod wheel;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -249,6 +255,45 @@ enum Task {
         #[arg(long, requires = "busy")]
         install: bool,
     },
+    /// Make packages for Debian and RPM, a tarball, a list of parts, and sums
+    Package {
+        /// The machine to build for: x86_64, aarch64 [default: this one]
+        #[arg(long, value_parser = arch_of_compilers)]
+        arch: Option<Arch>,
+        /// Cargo's profile; dev is quick, and made to be tried only
+        #[arg(long, default_value = "dist")]
+        profile: String,
+        /// Where the packages go [default: target/package]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Make everything twice and compare the bytes
+        #[arg(long)]
+        twice: bool,
+    },
+    /// Install packages that were made in clean roots of Debian's releases, use, upgrade and remove them
+    PackageRoots {
+        /// The releases
+        #[arg(default_values = ["bookworm", "trixie"])]
+        releases: Vec<String>,
+        /// Where the packages are [default: target/package]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Build Python's nodewise as a wheel with the command inside
+    Wheel {
+        /// The static command [default: built as dist]
+        #[arg(long, value_name = "FILE")]
+        command: Option<PathBuf>,
+        /// Where the wheel goes [default: target/package]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Install it for these Pythons, and run its tests here
+        #[arg(long, value_name = "PYTHONS", value_delimiter = ',', num_args = 0..=1, default_missing_value = "python3")]
+        check: Vec<String>,
+        /// Run the tests in a guest with four nodes, too
+        #[arg(long, requires = "check")]
+        guest: bool,
+    },
     /// Run the fuzz targets, one after the other
     Fuzz {
         /// Targets to run [default: all]
@@ -363,6 +408,18 @@ fn main() -> ExitCode {
                 root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))
             }
             Task::DoctorSoak { checks, .. } => root().and_then(|root| doctor_soak::run(&root, &checks)),
+            Task::Package { arch, profile, out, twice } => root().and_then(|root| {
+                let packaging = package::Packaging::new(&root, arch, &profile, out)?;
+                if twice { package::twice(&packaging) } else { package::run(&packaging).map(drop) }
+            }),
+            Task::PackageRoots { releases, out } => root().and_then(|root| {
+                package::roots::run(&package::Packaging::new(&root, None, "dist", out)?, &releases)
+            }),
+            Task::Wheel { command, out, check, guest } => root().and_then(|root| {
+                let out = out.unwrap_or_else(|| root.join("target/package"));
+                let wheel = wheel::build(&root, command, &out)?;
+                wheel::check(&root, &wheel, &check, guest)
+            }),
             Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
             Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
                 let destination = libnuma::Destination { out, prefix, libdir, multiarch };

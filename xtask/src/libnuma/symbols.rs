@@ -24,6 +24,15 @@ pub fn unversioned(root: &Path, arch: Arch) -> Result<Vec<String>> {
     Ok(names.iter().filter_map(|line| Some(line.split_once("@@")?.0.to_owned())).collect())
 }
 
+/// The names with their versions.
+pub fn versioned(root: &Path, arch: Arch) -> Result<Vec<(String, String)>> {
+    let names = list(root, arch)?;
+    let name = |line: &String| line.split_whitespace().next().map(|word| word.replace("@@", "@"));
+    let pair =
+        |word: String| word.split_once('@').map(|(name, version)| (name.to_owned(), version.to_owned()));
+    Ok(names.iter().filter_map(name).filter_map(pair).collect())
+}
+
 /// Lists the symbols that a library has and the list has not, and the other way round.
 pub fn compare(root: &Path, arch: Arch, tools: &Tools, library: &Path) -> Result<Vec<String>> {
     let text = program::read(tools.command("readelf", root).args(["--dyn-syms", "--wide"]).arg(library))?;
