@@ -31,7 +31,7 @@
 //! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
 //! - `memory_slot.rs` slots for memory modules; in `memory_slot/` the socket and channel that their names say
 //!   (`memory_slot/locator.rs`, `memory_slot/locator/place.rs`), what is unusual about them
-//!   (`memory_slot/check.rs`)
+//!   (`memory_slot/check.rs`), and the theoretical peak of their bandwidth (`memory_slot/peak.rs`)
 //! - `nearest.rs` the word that was probably meant by a mistyped one
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
 //!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod locator;
+pub mod peak;
 
 use std::fmt;
 

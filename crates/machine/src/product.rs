@@ -18,9 +18,61 @@ pub struct Product {
     pub firmware_date: Option<String>,
 }
 
+/// Makers of virtual machines, as vendor or model begins.
+const VIRTUAL: [&str; 16] = [
+    "Alibaba Cloud",
+    "Apple Virtualization",
+    "Bochs",
+    "BHYVE",
+    "Google Compute Engine",
+    "KVM",
+    "KubeVirt",
+    "OpenStack",
+    "Parallels",
+    "QEMU",
+    "Virtual Machine",
+    "VirtualBox",
+    "VMware",
+    "Xen",
+    "innotek GmbH",
+    "pKVM",
+];
+
 impl Product {
+    /// Whether vendor or model name a virtual machine: processors other than x86 have no flag for that.
+    pub fn is_virtual(&self) -> bool {
+        let names = || self.vendor.iter().chain(&self.name).map(|text| text.trim());
+        // Whole machines of EC2 have models such as c7g.metal and m7i.metal-24xl.
+        let is_ec2 = names().any(|text| text == "Amazon EC2");
+        let is_metal = names().any(|text| text.contains(".metal"));
+        (is_ec2 && !is_metal) || names().any(|text| VIRTUAL.iter().any(|maker| text.starts_with(maker)))
+    }
+
     /// Whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_machines_name_themselves() {
+        let check = |vendor: &str, name: &str, expected: bool| {
+            let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            let product = Product { vendor: text(vendor), name: text(name), ..Product::default() };
+            assert_eq!(product.is_virtual(), expected, "{vendor}, {name}");
+        };
+        check("QEMU", "KVM Virtual Machine", true);
+        check("Amazon EC2", "c7g.16xlarge", true);
+        check("Amazon EC2", "c7g.metal", false);
+        check("Amazon EC2", "m7i.metal-24xl", false);
+        check("Microsoft Corporation", "Virtual Machine", true);
+        check("Microsoft Corporation", "Surface Pro", false);
+        check("Google", "Google Compute Engine", true);
+        check("Huawei", "TaiShan 2280 V2", false);
+        check("", "", false);
     }
 }

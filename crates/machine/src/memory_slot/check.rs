@@ -41,7 +41,7 @@ impl MemorySlots {
 }
 
 /// Whether a module is DRAM in a slot.
-fn is_dram(module: &MemoryModule) -> bool {
+pub(super) fn is_dram(module: &MemoryModule) -> bool {
     let is_stacked = module.memory_type.as_deref().is_some_and(|kind| kind.starts_with("HBM"));
     !is_stacked && module.technology.as_deref().is_none_or(|technology| technology == "DRAM")
 }

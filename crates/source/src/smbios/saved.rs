@@ -83,6 +83,9 @@ mod tests {
         }
         let kinds: Vec<OddityKind> = machine.oddities.iter().map(|oddity| oddity.kind).collect();
         assert_eq!(kinds, [OddityKind::NoNodes]);
+        let peak = machine.memory_peaks(false).machine.unwrap();
+        assert_eq!(peak.to_string(), "16 channels x 2933 MT/s x 8 bytes");
+        assert_eq!(peak.gb_per_s(), 375.424);
     }
 
     #[test]
