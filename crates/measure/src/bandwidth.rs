@@ -14,6 +14,7 @@ pub mod file;
 pub mod findings;
 pub mod report;
 pub mod weights;
+pub mod yardstick;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -33,6 +34,7 @@ use contest::Contest;
 pub use findings::{BandwidthFinding, findings};
 pub use report::{BandwidthReport, TransferReport};
 pub use weights::Weights;
+pub use yardstick::{BandwidthYardstick, PeakOwner, PeakShare};
 
 /// CPUs and memory that are measured together, and what is done there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -24,7 +24,7 @@
 //! - `team.rs` threads that pass over memory at the same time; in `team/` the window in which they are
 //!   counted, and what each works on
 //! - `bandwidth.rs` bandwidth of memory; in `bandwidth/` the contest of variants, the record, what it shows,
-//!   and weights for interleaving
+//!   weights for interleaving, and the peak of the memory beside it (`bandwidth/yardstick.rs`)
 //! - `bandwidth/file.rs` files in memory; in `bandwidth/file/` one that is proven to be on a node
 //!   (`bandwidth/file/pages.rs`), and the record
 //! - `io.rs` disks and files that are read into memory of each node; in `io/` opening one for direct I/O

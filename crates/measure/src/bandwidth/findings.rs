@@ -6,6 +6,7 @@ use nodewise_machine::{Bytes, NodeId};
 
 use super::report::{BandwidthReport, TransferReport};
 use super::weights::Weights;
+use super::yardstick::{MOST_SHARE, PeakOwner};
 use crate::survey::pairs::{self, Measured};
 use crate::survey::{Declared, SurveyFinding};
 
@@ -50,6 +51,12 @@ pub enum BandwidthFinding {
         declared: f64,
         pairs: usize,
     },
+    /// More was measured than the channels of memory can move.
+    AbovePeak {
+        owner: PeakOwner,
+        /// The share of the peak, of 1.
+        share: f64,
+    },
     /// More threads than these gain next to nothing.
     Knee {
         /// This many give what all give.
@@ -67,6 +74,7 @@ pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>
         report.matrix.iter().filter_map(|way| Measured::from_cell(&way.cell)).collect();
     let mut findings: Vec<SurveyFinding<BandwidthFinding>> = Vec::new();
     findings.extend(cached(report).map(SurveyFinding::Shown));
+    findings.extend(above_peak(report).map(SurveyFinding::Shown));
     match nominal(&measured, &lookup) {
         Some(nominal) => findings.push(SurveyFinding::Shown(nominal)),
         None => findings.extend(asymmetric(&measured, &lookup).map(SurveyFinding::Shown)),
@@ -83,6 +91,14 @@ pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>
 fn cached(report: &BandwidthReport) -> Option<BandwidthFinding> {
     let (size, caches) = (report.size, report.account.last_level?.together?);
     (size < caches.times(TIMES_CACHES)).then_some(BandwidthFinding::Cached { size, caches })
+}
+
+/// The memory whose share of its peak is the highest, where that is too high.
+fn above_peak(report: &BandwidthReport) -> Option<BandwidthFinding> {
+    let shares = report.peak_shares();
+    let known = shares.iter().filter_map(|peak| Some((peak.owner, peak.share()?)));
+    let (owner, share) = known.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    (share > MOST_SHARE).then_some(BandwidthFinding::AbovePeak { owner, share })
 }
 
 /// The matrix and what is declared, by pairs of nodes.
@@ -162,6 +178,7 @@ mod tests {
             scaling: Vec::new(),
             everywhere: None,
             declared,
+            yardstick: None,
         }
     }
 

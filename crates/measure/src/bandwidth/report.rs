@@ -4,6 +4,7 @@ use nodewise_machine::{Bytes, NodeId};
 
 use super::MemoryTransfer;
 use super::weights::{Weights, weights};
+use super::yardstick::BandwidthYardstick;
 use crate::cell::Refusal;
 use crate::kernel::bandwidth::Kernel;
 use crate::survey::account::distinct;
@@ -74,6 +75,8 @@ pub struct BandwidthReport {
     pub everywhere: Option<TransferReport>,
     /// The firmware's facts about the pairs.
     pub declared: Vec<Declared>,
+    /// The peaks of the memory; `None` for a document from before they were looked for.
+    pub yardstick: Option<BandwidthYardstick>,
 }
 
 impl BandwidthReport {

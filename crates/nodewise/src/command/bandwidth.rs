@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
-use nodewise_measure::bandwidth::{BandwidthBench, BandwidthReport, MemoryTransfer, TransferReport};
+use nodewise_measure::bandwidth::{
+    BandwidthBench, BandwidthReport, BandwidthYardstick, MemoryTransfer, TransferReport,
+};
 use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::best_cpu;
@@ -112,6 +114,8 @@ fn measure(
     let pace = measuring::pace(&args.measure, field.nodes());
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
+    let yardstick =
+        yardstick(machine, &field, conditions.hypervisor.is_some() || machine.product.is_virtual());
     Ok(BandwidthReport {
         account: Account::from_survey(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
@@ -121,7 +125,16 @@ fn measure(
         scaling: report.of(&plan.scaling),
         everywhere: report.of(plan.everywhere.as_slice()).pop(),
         declared: field.declared(machine),
+        yardstick: Some(yardstick),
     })
+}
+
+/// The peaks of the machine. Its sockets are those of real hardware, and only where all CPUs took part.
+fn yardstick(machine: &Machine, field: &Field, is_virtual: bool) -> BandwidthYardstick {
+    let used: CpuSet = field.sources.iter().flat_map(|(_, cpus)| cpus.iter()).collect();
+    let is_whole = !is_virtual && used == machine.cpu_ids() && field.targets == machine.memory_nodes();
+    let sockets = u32::try_from(machine.packages().len()).ok().filter(|sockets| *sockets > 0 && is_whole);
+    BandwidthYardstick::new(machine.memory_peaks(is_virtual), sockets)
 }
 
 /// A size that was typed: arrays of whole pages for one thread at least, and no more than any node has.

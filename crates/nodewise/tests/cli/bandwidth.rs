@@ -4,16 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::nodewise::{command, live, output, run, wider};
+use crate::nodewise::{command, live, output, run, wider, wrong};
 
 /// Small enough for any machine.
 const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
-
-fn wrong(verb: &str, words: &[&str], expected: &str) {
-    let ran = run(&[&[verb], words].concat());
-    assert_eq!(ran.code, Some(2), "{verb} {words:?}: {}", ran.stderr);
-    assert!(ran.stderr.contains(expected), "{verb} {words:?}: {}", ran.stderr);
-}
 
 #[test]
 fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
@@ -39,6 +33,20 @@ fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
             }
         }
     }
+}
+
+#[test]
+fn the_peak_of_each_node_is_known_or_says_why_not() {
+    let document = run(&[&["bandwidth", "--matrix", "--json"], &SMALL[..]].concat()).ok_json();
+    let nodes = document["peak"]["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), live().memory_nodes().len());
+    for peak in nodes.iter().chain([&document["peak"]["machine"]]) {
+        match peak["peak_gb_per_s"].as_f64() {
+            Some(rate) => assert!(rate > 0.0 && !peak["channels"].as_array().unwrap().is_empty(), "{peak}"),
+            None => assert!(peak["unknown"].as_str().is_some_and(|why| !why.is_empty()), "{peak}"),
+        }
+    }
+    assert!(document["published"].is_array());
 }
 
 #[test]

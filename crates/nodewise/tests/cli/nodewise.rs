@@ -93,6 +93,13 @@ pub fn run(arguments: &[&str]) -> Ran {
     output(&mut command(arguments))
 }
 
+/// Runs a verb with words that are wrong usage, and looks for what its message has to say.
+pub fn wrong(verb: &str, words: &[&str], expected: &str) {
+    let ran = run(&[&[verb], words].concat());
+    assert_eq!(ran.code, Some(2), "{verb} {words:?}: {}", ran.stderr);
+    assert!(ran.stderr.contains(expected), "{verb} {words:?}: {}", ran.stderr);
+}
+
 /// Runs a shell script in which `$nodewise` is the built command.
 pub fn shell(script: &str) -> Ran {
     let mut command = without_variables("sh");

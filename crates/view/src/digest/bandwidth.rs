@@ -1,13 +1,17 @@
 //! Matrices, rows and sentences of a report of bandwidths.
 
-use nodewise_measure::bandwidth::{BandwidthFinding, BandwidthReport, TransferReport, Weights, findings};
+use nodewise_machine::printable::printable;
+use nodewise_measure::bandwidth::{
+    BandwidthFinding, BandwidthReport, PeakOwner, PeakShare, TransferReport, Weights, findings,
+};
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::survey::extent;
 use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, FindingSentence, missing, pages_words};
+use crate::digest::published::{PublishedQuantity, PublishedRange};
+use crate::digest::survey::{Ending, FindingSentence, by_reason, missing, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &BandwidthReport) -> Matrix {
@@ -78,6 +82,12 @@ fn sentence(finding: &BandwidthFinding) -> String {
             plural(*pairs, "pair"),
             by_count(pairs, "differs", "differ")
         ),
+        BandwidthFinding::AbovePeak { owner, share } => format!(
+            "{} reached {} of its theoretical peak: the figures are those of caches, or the firmware states a lower \
+             speed or fewer channels than there are",
+            owner_words(*owner),
+            percent(*share)
+        ),
         BandwidthFinding::Knee { threads, of } => format!(
             "{} {} what {of} do: more wait for memory",
             plural(*threads, "thread"),
@@ -115,9 +125,88 @@ pub fn finding_sentences(report: &BandwidthReport) -> Vec<FindingSentence> {
     findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
+/// A row of the table of peaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeakRow {
+    /// Whose memory: `node 0`, `all nodes`.
+    pub memory: String,
+    pub peak_gb_per_s: f64,
+    /// How it was computed: `8 channels x 3200 MT/s x 8 bytes`.
+    pub computed: String,
+    /// The most that was measured, GB/s, with the kernel that reached it.
+    pub reached: Option<(f64, Kernel)>,
+    /// The share of the peak, of 1.
+    pub share: Option<f64>,
+}
+
+/// The peaks that are known.
+pub fn peak_rows(report: &BandwidthReport) -> Vec<PeakRow> {
+    let row = |share: PeakShare<'_>| {
+        let peak = share.peak.ok()?;
+        Some(PeakRow {
+            memory: owner_words(share.owner),
+            peak_gb_per_s: peak.gb_per_s(),
+            computed: peak.to_string(),
+            reached: share.reached_gb_per_s().zip(share.most.map(|way| way.kernel)),
+            share: share.share(),
+        })
+    };
+    report.peak_shares().into_iter().filter_map(row).collect()
+}
+
+/// The peaks that are not known, with the memory that each is of, and why.
+pub fn unknown_peaks(report: &BandwidthReport) -> Vec<String> {
+    let shares = report.peak_shares();
+    let reasons =
+        by_reason(shares.iter().filter_map(|share| Some((share.peak.err()?, owner_words(share.owner)))));
+    let are_all = |owners: &[String]| owners.len() == shares.len();
+    let sentence = |(why, owners): (&str, Vec<String>)| {
+        let of = if are_all(&owners) { String::new() } else { format!(" of {}", owners.join(", ")) };
+        format!("theoretical peak{of} unknown: {}", printable(why))
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+/// The shares of the peaks in one line, for a picture: `share of the theoretical peak: node 0 68 %`.
+pub fn share_words(report: &BandwidthReport) -> Option<String> {
+    let rows = peak_rows(report).into_iter();
+    let shares: Vec<String> =
+        rows.filter_map(|row| Some(format!("{} {}", row.memory, percent(row.share?)))).collect();
+    (!shares.is_empty()).then(|| format!("share of the theoretical peak: {}", shares.join(", ")))
+}
+
+/// A share in percent: `68 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn owner_words(owner: PeakOwner) -> String {
+    match owner {
+        PeakOwner::Node(node) => format!("node {node}"),
+        PeakOwner::Machine => "all nodes".to_owned(),
+    }
+}
+
+/// Published bandwidths of this family of processors, each with the one measured here. A part of a machine is not
+/// compared, and neither is one whose sockets are not known.
+pub fn published(report: &BandwidthReport) -> Vec<(PublishedRange, f64)> {
+    let Some(sockets) = report.yardstick.as_ref().and_then(|yardstick| yardstick.sockets) else {
+        return Vec::new();
+    };
+    let of = |quantity, kernels: &[Kernel]| {
+        let measured = report.whole_machine(|way| kernels.contains(&way.kernel))? / f64::from(sockets.max(1));
+        Some((PublishedRange::find(quantity, &report.account.conditions)?, measured))
+    };
+    let read = of(PublishedQuantity::ReadBandwidth, &[Kernel::Read]);
+    // Compilers make either of STREAM's source.
+    let triad = of(PublishedQuantity::TriadBandwidth, &[Kernel::Triad, Kernel::TriadNt]);
+    read.into_iter().chain(triad).collect()
+}
+
 /// How the report ends.
 pub fn ending(report: &BandwidthReport) -> Ending {
-    let how = [method(report), COUNTED.to_owned()];
+    let beside = published(report).into_iter().map(|(range, figure)| range.sentence(figure));
+    let how = [method(report), COUNTED.to_owned()].into_iter().chain(unknown_peaks(report)).chain(beside);
     Ending::of_cells(how, &report.account, report.cells(), report.size, finding_sentences(report).into_iter())
         .with_not_reached(not_reached(report))
 }

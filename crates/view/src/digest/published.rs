@@ -6,6 +6,8 @@
 use nodewise_machine::conditions::Conditions;
 use serde::Deserialize;
 
+use crate::digest::survey::digits;
+
 /// The file as it was when nodewise was built.
 const FILE: &str = include_str!("../../../../data/published.toml");
 
@@ -16,6 +18,10 @@ pub enum PublishedQuantity {
     LocalLatency,
     /// Idle latency to the memory of the other of two sockets, in ns.
     RemoteLatency,
+    /// Bandwidth of reads by all CPUs of a socket from its own memory, in GB/s.
+    ReadBandwidth,
+    /// The same of STREAM's triad, as STREAM counts its bytes.
+    TriadBandwidth,
 }
 
 impl PublishedQuantity {
@@ -23,6 +29,33 @@ impl PublishedQuantity {
         match self {
             Self::LocalLatency => "latency to local memory",
             Self::RemoteLatency => "latency to the other socket",
+            Self::ReadBandwidth => "bandwidth of reads per socket",
+            Self::TriadBandwidth => "bandwidth of triad per socket",
+        }
+    }
+
+    /// The word for scripts.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::LocalLatency => "local_latency",
+            Self::RemoteLatency => "remote_latency",
+            Self::ReadBandwidth => "read_bandwidth_per_socket",
+            Self::TriadBandwidth => "triad_bandwidth_per_socket",
+        }
+    }
+
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::LocalLatency | Self::RemoteLatency => "ns",
+            Self::ReadBandwidth | Self::TriadBandwidth => "GB/s",
+        }
+    }
+
+    /// A value as it is written.
+    fn text(self, value: f64) -> String {
+        match self {
+            Self::LocalLatency | Self::RemoteLatency => format!("{value:.0}"),
+            Self::ReadBandwidth | Self::TriadBandwidth => digits(value),
         }
     }
 }
@@ -59,9 +92,10 @@ impl PublishedRange {
             [(name, _)] => name.clone(),
             platforms => format!("{} machines of this family", platforms.len()),
         };
-        let range =
-            if most - least < 0.5 { format!("{least:.0}") } else { format!("{least:.0} to {most:.0}") };
-        format!("published {what}: {range} ns ({machines}); here {measured:.0} ns")
+        let [least, most, measured] = [least, most, measured].map(|value| self.quantity.text(value));
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        let unit = self.quantity.unit();
+        format!("published {what}: {range} {unit} ({machines}); here {measured} {unit}")
     }
 }
 
@@ -72,9 +106,22 @@ struct Platform {
     /// Regular expressions for the names of its family.
     #[serde(rename = "match")]
     models: Vec<String>,
+    /// Processors in the machine, where the source says how many.
+    sockets: Option<u32>,
     local_ns: Option<f64>,
     remote_ns: Option<f64>,
+    read_gb_per_s: Option<f64>,
+    triad_gb_per_s: Option<f64>,
+    bandwidth_of: Option<BandwidthOf>,
     source: String,
+}
+
+/// The processors that a published bandwidth is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum BandwidthOf {
+    Socket,
+    Machine,
 }
 
 impl Platform {
@@ -88,6 +135,18 @@ impl Platform {
         match quantity {
             PublishedQuantity::LocalLatency => self.local_ns,
             PublishedQuantity::RemoteLatency => self.remote_ns,
+            PublishedQuantity::ReadBandwidth => self.per_socket(self.read_gb_per_s?),
+            PublishedQuantity::TriadBandwidth => self.per_socket(self.triad_gb_per_s?),
+        }
+    }
+
+    /// The part of a socket; `None` for a machine whose source does not say how many it has.
+    fn per_socket(&self, gb_per_s: f64) -> Option<f64> {
+        match self.bandwidth_of? {
+            BandwidthOf::Socket => Some(gb_per_s),
+            BandwidthOf::Machine => {
+                self.sockets.filter(|sockets| *sockets > 0).map(|n| gb_per_s / f64::from(n))
+            }
         }
     }
 }
@@ -169,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn at_least_25_platforms_have_a_bandwidth_of_both_architectures() {
+        let has = |platform: &&Platform| platform.read_gb_per_s.or(platform.triad_gb_per_s).is_some();
+        let found: Vec<Platform> = platforms().into_iter().filter(|platform| has(&platform)).collect();
+        assert!(found.len() >= 25, "{}", found.len());
+        for maker in ["Intel", "AMD", "Neoverse", "ThunderX2", "Kunpeng"] {
+            assert!(found.iter().any(|platform| platform.name.contains(maker)), "{maker}");
+        }
+    }
+
+    #[test]
     fn a_figure_stands_beside_those_of_its_family_or_alone() {
         let of = |model: &str| Conditions { cpu_model: Some(model.to_owned()), ..Conditions::default() };
         let found = PublishedRange::find(
@@ -183,6 +252,20 @@ mod tests {
         for model in ["", "Quux 3000", "AMD"] {
             assert_eq!(PublishedRange::find(PublishedQuantity::LocalLatency, &of(model)), None, "{model}");
         }
+        let read = PublishedRange::find(
+            PublishedQuantity::ReadBandwidth,
+            &of("Intel(R) Xeon(R) Gold 6240 CPU @ 2.60GHz"),
+        )
+        .expect("there are figures for it");
+        // Those of machines with two sockets are halved: 225.1 to 243.2 GB/s.
+        assert_eq!(
+            read.sentence(110.25),
+            "published bandwidth of reads per socket: 113 to 122 GB/s (3 machines of this family); here 110 GB/s"
+        );
+        // Its machine's sockets are not stated.
+        let naples =
+            PublishedRange::find(PublishedQuantity::TriadBandwidth, &of("AMD EPYC 7551 32-Core Processor"));
+        assert_eq!(naples, None);
         let range = PublishedRange {
             quantity: PublishedQuantity::RemoteLatency,
             range: (130.0, 142.0),

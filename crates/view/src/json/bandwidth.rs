@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
+use super::peak::YardstickJson;
 use super::pretty;
+use super::published::PublishedJson;
 use super::reading::{Saved, items, kernel, node, positive};
-use crate::digest::bandwidth::finding_sentences;
+use crate::digest::bandwidth::{finding_sentences, published};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.bandwidth/2";
@@ -57,6 +59,11 @@ struct Document {
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     interleave_weights: Option<BTreeMap<u32, u32>>,
     declared: Vec<DeclaredJson>,
+    /// Left out in documents from before it was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak: Option<YardstickJson>,
+    #[serde(skip_deserializing)]
+    published: Vec<PublishedJson>,
     #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
@@ -106,6 +113,8 @@ impl Document {
             all_nodes: report.everywhere.as_ref().map(WayJson::from_transfer),
             interleave_weights: weights,
             declared: report.declared.iter().map(DeclaredJson::from_declared).collect(),
+            peak: YardstickJson::from_report(report),
+            published: published(report).into_iter().map(PublishedJson::from_range).collect(),
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
@@ -121,6 +130,7 @@ impl Document {
             scaling: ways("threads", self.threads)?,
             everywhere: self.all_nodes.map(|way| way.read(true)).transpose()?,
             declared: items("declared", self.declared, MOST_WAYS, DeclaredJson::read)?,
+            yardstick: self.peak.map(YardstickJson::read).transpose()?,
         })
     }
 }

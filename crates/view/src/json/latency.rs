@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::cells::{AccountJson, MarksJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
+use super::published::PublishedJson;
 use super::reading::{Fields, Saved, items, node, pages, set};
 use crate::digest::latency::{finding_sentences, published};
-use crate::digest::published::{PublishedQuantity, PublishedRange};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.latency/1";
@@ -51,38 +51,6 @@ struct Document {
     findings: Vec<String>,
     #[serde(skip_deserializing)]
     published: Vec<PublishedJson>,
-}
-
-/// Published figures beside one measured here.
-#[derive(Serialize)]
-struct PublishedJson {
-    quantity: &'static str,
-    least_ns: f64,
-    most_ns: f64,
-    measured_ns: f64,
-    platforms: Vec<PlatformJson>,
-}
-
-#[derive(Serialize)]
-struct PlatformJson {
-    name: String,
-    source: String,
-}
-
-impl PublishedJson {
-    fn from_range((range, measured): (PublishedRange, f64)) -> Self {
-        let platform = |(name, source)| PlatformJson { name, source };
-        Self {
-            quantity: match range.quantity {
-                PublishedQuantity::LocalLatency => "local_latency",
-                PublishedQuantity::RemoteLatency => "remote_latency",
-            },
-            least_ns: range.range.0,
-            most_ns: range.range.1,
-            measured_ns: rounded(measured),
-            platforms: range.platforms.into_iter().map(platform).collect(),
-        }
-    }
 }
 
 #[derive(Serialize, Deserialize)]

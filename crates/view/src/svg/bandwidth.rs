@@ -2,7 +2,7 @@
 
 use nodewise_measure::bandwidth::BandwidthReport;
 
-use crate::digest::bandwidth::{ending, matrix, method};
+use crate::digest::bandwidth::{ending, matrix, method, share_words};
 use crate::digest::counts::plural;
 use crate::digest::survey::caption;
 use crate::svg::frame::Frame;
@@ -26,6 +26,7 @@ pub fn bandwidth_page(report: &BandwidthReport) -> (String, Frame) {
     let title = format!("Memory bandwidth, {}", plural(nodes, "node"));
     let caption = caption(&report.account.conditions);
     let panels = [panel(&matrix(report))].into_iter().chain(threads::panel(report)).collect();
-    let page = sheet_of(&title, &caption, panels, &[], &ending(report));
+    let about: Vec<String> = share_words(report).into_iter().collect();
+    let page = sheet_of(&title, &caption, panels, &about, &ending(report));
     (title, page)
 }

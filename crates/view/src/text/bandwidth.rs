@@ -2,7 +2,9 @@
 
 use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 
-use crate::digest::bandwidth::{KernelRow, ending, kernel_rows, matrix, median, place_words};
+use crate::digest::bandwidth::{
+    KernelRow, PeakRow, ending, kernel_rows, matrix, median, peak_rows, percent, place_words,
+};
 use crate::digest::survey::digits;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -25,8 +27,38 @@ pub fn bandwidth(report: &BandwidthReport, style: &Style) -> String {
         page.heading("Threads", &format!("{}, {}", report.kernel, place(&report.scaling)));
         scaling(report).write(&mut page);
     }
+    let peaks = peak_rows(report);
+    if !peaks.is_empty() {
+        page.heading("Peak", "theoretical, by the memory slots: channels x speed x width");
+        peak_table(peaks).write(&mut page);
+    }
     survey::write(&ending(report), &mut page);
     page.finish()
+}
+
+/// A row per peak, with the most that was reached of it.
+fn peak_table(rows: Vec<PeakRow>) -> Table {
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut table = Table::new(vec![
+        column("memory", Align::Left, Keep::Always),
+        column("peak GB/s", Align::Right, Keep::Always),
+        column("reached", Align::Right, Keep::Always),
+        column("share", Align::Right, Keep::Always),
+        column("with", Align::Left, Keep::Unless(1)),
+        column("computed from", Align::Left, Keep::Always),
+    ]);
+    for row in rows {
+        let reached = row.reached.map_or_else(String::new, |(reached, _)| digits(reached));
+        table.row(vec![
+            row.memory.into(),
+            digits(row.peak_gb_per_s).into(),
+            reached.into(),
+            Line::new().with(Ink::Strong, row.share.map_or_else(String::new, percent)),
+            row.reached.map_or_else(String::new, |(_, kernel)| kernel.to_string()).into(),
+            row.computed.into(),
+        ]);
+    }
+    table
 }
 
 /// Whether a table of these ways has anything to show.

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use nodewise_machine::conditions::Conditions;
+use nodewise_machine::memory_slot::peak::{PeakBandwidth, PeakTerm};
 use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
-use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
+use nodewise_measure::bandwidth::{BandwidthReport, BandwidthYardstick, TransferReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
@@ -87,7 +88,27 @@ pub(crate) fn report(nodes: u32) -> BandwidthReport {
                 read_gb_per_s: None,
             })
             .collect(),
+        yardstick: None,
     }
+}
+
+/// The same with a yardstick: peaks of all nodes but the last, which no slot names.
+pub(crate) fn with_peaks(nodes: u32) -> BandwidthReport {
+    let peak = |channels| {
+        PeakBandwidth::new([PeakTerm { channels, mt_per_s: 3200, bytes: 8 }]).ok_or_else(|| "none".to_owned())
+    };
+    let of_node = |node| {
+        let is_last = node + 1 == nodes;
+        (NodeId::new(node), if is_last { Err("no memory slot names this node".to_owned()) } else { peak(4) })
+    };
+    let mut report = report(nodes);
+    report.account.conditions.cpu_model = Some("Intel(R) Xeon(R) Gold 6240 CPU @ 2.60GHz".to_owned());
+    report.yardstick = Some(BandwidthYardstick {
+        nodes: (0..nodes).map(of_node).collect(),
+        machine: peak(4 * nodes),
+        sockets: Some(nodes),
+    });
+    report
 }
 
 /// A report in which something went wrong with everything that can.
@@ -219,9 +240,71 @@ fn what_a_limit_of_time_left_out_is_said_in_text_and_json() {
 }
 
 #[test]
+fn shares_of_the_peak_are_in_text_picture_and_json() {
+    let report = with_peaks(2);
+    let text = bandwidths(&report, 100);
+    let table = "Peak  theoretical, by the memory slots: channels x speed x width
+  memory     peak GB/s  reached  share  with  computed from
+  node 0           102      123  120 %  1:1   4 channels x 3200 MT/s x 8 bytes
+  all nodes        205     73.0   36 %  read  8 channels x 3200 MT/s x 8 bytes
+";
+    assert!(text.contains(table), "{text}");
+    for sentence in [
+        "theoretical peak of node 1 unknown: no memory slot names this node",
+        "published bandwidth of reads per socket: 113 to 122 GB/s (3 machines of this family); here 36.5 GB/s",
+        "node 0 reached 120 % of its theoretical peak",
+    ] {
+        assert!(text.replace("\n    ", " ").contains(sentence), "{sentence}: {text}");
+    }
+    let svg = bandwidth_svg(&report, Theme::Auto);
+    assert!(svg.contains("share of the theoretical peak: node 0 120 %, all nodes 36 %"), "{svg}");
+    tidy(&bandwidth_page(&report).1).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json::bandwidth(&report)).unwrap();
+    let expected = serde_json::json!({
+        "sockets": 2,
+        "nodes": [
+            {
+                "memory_node": 0, "peak_gb_per_s": 102.4, "reached_gb_per_s": 123.1875, "reached_with": "1:1",
+                "channels": [{ "count": 4, "mt_per_s": 3200, "bytes_per_transfer": 8 }], "share": 1.20300293
+            },
+            { "memory_node": 1, "unknown": "no memory slot names this node", "reached_gb_per_s": 73.0,
+              "reached_with": "read" },
+        ],
+        "machine": {
+            "peak_gb_per_s": 204.8, "reached_gb_per_s": 73.0, "reached_with": "read",
+            "channels": [{ "count": 8, "mt_per_s": 3200, "bytes_per_transfer": 8 }], "share": 0.356445312
+        },
+    });
+    assert_eq!(value["peak"], expected);
+    assert_eq!(value["published"][0]["quantity"], "read_bandwidth_per_socket");
+    assert_eq!(value["published"][0]["measured_gb_per_s"], 36.5);
+    assert_eq!(value["published"][0]["platforms"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn an_unknown_peak_is_a_line_and_an_older_document_has_none() {
+    let mut report = with_peaks(2);
+    let why = || Err("the memory slots of a virtual machine are not those of its host".to_owned());
+    if let Some(yardstick) = &mut report.yardstick {
+        yardstick.nodes.iter_mut().for_each(|(_, peak)| *peak = why());
+        (yardstick.machine, yardstick.sockets) = (why(), None);
+    }
+    let text = bandwidths(&report, 120);
+    let line =
+        "  theoretical peak unknown: the memory slots of a virtual machine are not those of its host\n";
+    assert!(text.contains(line) && !text.contains("Peak  ") && !text.contains("published"), "{text}");
+    report.yardstick = None;
+    assert!(!bandwidths(&report, 120).contains("peak"));
+    let document = json::bandwidth(&report);
+    assert!(!document.contains("\"peak\""), "{document}");
+    assert_eq!(json::bandwidth::read(&json::Saved::from_json(&document).unwrap()).unwrap().yardstick, None);
+}
+
+#[test]
 fn texts_fit_their_width() {
     for width in [60, 80, 120] {
         let mut texts: Vec<String> = [1, 2, 8, 24].map(|nodes| bandwidths(&report(nodes), width)).to_vec();
+        texts.extend([2, 8].map(|nodes| bandwidths(&with_peaks(nodes), width)));
         texts.push(bandwidths(&troubled(), width));
         texts.extend([2, 8, 32].map(|cpus| text::c2c(&cores(cpus), &Style::plain(width))));
         for line in texts.iter().flat_map(|text| text.lines()) {

@@ -9,7 +9,7 @@ use nodewise_view::{Style, csv, text};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use crate::bandwidth::{cores, report, troubled};
+use crate::bandwidth::{cores, report, troubled, with_peaks};
 use crate::io::{comparisons, files, report as devices};
 
 /// Reads a document and writes it again.
@@ -34,7 +34,7 @@ fn a_document_is_written_again_to_the_letter() {
     pairs.pairs[1].figure = None;
     pairs.pairs[1].refused = Some("CPU 7 is not online, or not allowed to this process any more".to_owned());
     pairs.pairs[1].after = None;
-    let bandwidths = [report(1), report(8), troubled()].map(|report| json::bandwidth(&report));
+    let bandwidths = [report(1), report(8), troubled(), with_peaks(4)].map(|report| json::bandwidth(&report));
     let others = [json::file(&files(2)), json::c2c(&pairs), json::perftest(&comparisons(3))];
     let disks = [1, 8].map(|nodes| json::io(&devices(nodes)));
     for document in bandwidths.into_iter().chain(others).chain(disks) {
@@ -188,6 +188,16 @@ fn what_is_no_result_is_refused_with_the_field_and_what_would_be_right() {
     of_rates("\"took_s\": 41.5", "\"took_s\": 1e18", "took_s is 1000000000000000000: expected a time");
     of_rates("\"distance\": 10", "\"distance\": -10", "invalid value");
     of_rates("\"matrix\": [", "\"matrix\": [3,", "invalid type: integer `3`");
+    let peaks = json::bandwidth(&with_peaks(2));
+    let of_peaks = |from: &str, to: &str, expected: &str| check(&peaks, from, to, expected);
+    of_peaks(
+        "\"count\": 4",
+        "\"count\": 0",
+        "peak.nodes[0]: channels: expected numbers above 0 that memory can have",
+    );
+    of_peaks("\"mt_per_s\": 3200", "\"mt_per_s\": 4000000000", "peak.nodes[0]: channels: expected numbers");
+    of_peaks("\"channels\"", "\"canals\"", "peak.nodes[0]: expected either channels or unknown");
+    of_peaks("\"sockets\": 2", "\"sockets\": 0", "peak.sockets is 0: expected 1 or more");
     let pairs = json::c2c(&cores(2));
     let of_pairs = |from: &str, to: &str, expected: &str| check(&pairs, from, to, expected);
     of_pairs("\"to_cpu\": 0", "\"to_cpu\": 4000000000", "pairs[0]: to_cpu is 4000000000: expected a number");
@@ -254,7 +264,7 @@ proptest! {
     #[test]
     fn a_cut_or_changed_document_is_read_or_refused(share in 0.0..0.999_f64, byte in any::<u8>()) {
         let devices = [json::io(&devices(1)), json::perftest(&comparisons(1))];
-        let others = [json::bandwidth(&report(1)), json::c2c(&cores(2)), json::file(&files(1))];
+        let others = [json::bandwidth(&with_peaks(2)), json::c2c(&cores(2)), json::file(&files(1))];
         for whole in others.into_iter().chain(devices) {
             let at = (whole.trim_end().len() as f64 * share) as usize;
             prop_assert!(again(&whole[..at]).is_err());

@@ -184,6 +184,7 @@ impl Server {
             scaling: scaling.to_vec(),
             everywhere,
             declared,
+            yardstick: None,
         }
     }
 
