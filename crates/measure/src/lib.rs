@@ -31,6 +31,9 @@
 //!   (`io/target.rs`), the record, what it shows
 //! - `perftest.rs` what perftest prints; in `perftest/` its columns, reading a table, tables side by side
 //!   (`perftest/compare.rs`), where a curve bends as it should not (`perftest/kink.rs`)
+//! - `figures.rs` what other tools for memory print; in `figures/` a file per tool: Intel Memory Latency Checker
+//!   (`figures/mlc.rs`), STREAM (`figures/stream.rs`), perf (`figures/perf.rs`), and what they share
+//!   (`figures/text.rs`)
 //! - `c2c.rs` core to core; in `c2c/` how CPUs are related, and the record
 //! - `workload.rs` the programs built in; in `workload/` how large they are, and what they report
 #![deny(unsafe_code)]
@@ -38,6 +41,7 @@
 pub mod bandwidth;
 pub mod c2c;
 pub mod cell;
+pub mod figures;
 pub mod io;
 pub mod kernel;
 pub mod latency;

@@ -239,7 +239,7 @@ fn positive(word: &str) -> Option<f64> {
 }
 
 /// A text in a message: its beginning, fit for a terminal.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST_QUOTED) {
         Some((end, _)) => quote(&format!("{}...", &text[..end])),
         None => quote(text),
