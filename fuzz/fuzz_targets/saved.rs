@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
 use nodewise_view::json::{self, Saved};
 use nodewise_view::svg::{
-    Theme, bandwidth_svg, c2c_svg, file_svg, io_svg, latency_svg, loaded_svg, perftest_svg, sweep_svg,
+    Theme, bandwidth_svg, c2c_svg, figures_svg, file_svg, io_svg, latency_svg, loaded_svg, perftest_svg, sweep_svg,
     tune_svg,
 };
 use nodewise_view::{Style, csv, text};
@@ -38,6 +38,11 @@ fn show(document: &str) -> Result<Shown, String> {
             let of = json::perftest::read(&saved)?;
             let svg = perftest_svg(&of, Theme::Auto);
             (json::perftest(&of), [csv::perftest(&of), text::perftest(&of, &style), svg].concat())
+        }
+        json::figures::SCHEMA => {
+            let of = json::figures::read(&saved)?;
+            let svg = figures_svg(&of, Theme::Auto);
+            (json::tool_figures(&of), [csv::tool_figures(&of), text::tool_figures(&of, &style), svg].concat())
         }
         json::loaded::SCHEMA => {
             let of = json::loaded::read(&saved)?;

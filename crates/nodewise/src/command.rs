@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod emulation;
 pub mod explain;
 pub mod export;
+pub mod figures;
 pub mod help;
 pub mod hugepages;
 pub mod io;

@@ -65,13 +65,25 @@ pub fn machine(path: &str, bytes: &[u8]) -> Option<Result<Machine, ImportError>>
     }))
 }
 
+/// Files that have figures and no machine: how a line of them begins, and their kind in words.
+const FIGURES: [(&str, &str); 2] = [
+    (
+        "Intel(R) Memory Latency Checker",
+        "an output of Intel Memory Latency Checker, which has measured figures and no machine (nodewise latency --from \
+         and bandwidth --from show them)",
+    ),
+    (
+        "STREAM version",
+        "an output of STREAM, which has measured figures and no machine (nodewise bandwidth --from shows them)",
+    ),
+];
+
 /// A kind of file that has figures and no machine, in words; `None` for other files.
 pub fn figures(bytes: &[u8]) -> Option<&'static str> {
     let (text, _) = text_of(bytes);
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !is_prompt(line))?;
-    first
-        .starts_with("Intel(R) Memory Latency Checker")
-        .then_some("an output of Intel Memory Latency Checker, which has measured figures and no machine")
+    let is_line = |line: &&str| !line.is_empty() && !is_prompt(line) && line.bytes().any(|byte| byte != b'-');
+    let first = text.lines().map(str::trim).find(is_line)?;
+    FIGURES.iter().find(|(beginning, _)| first.starts_with(beginning)).map(|(_, what)| *what)
 }
 
 /// Whether a line is the prompt of whoever saved the text, with a command.

@@ -235,7 +235,8 @@ mod tests {
             refuse(path, &format!("{path} is an output of lscpu, {why}"));
         });
         with("x", b"Intel(R) Memory Latency Checker - v3.9\n", |path| {
-            let what = "an output of Intel Memory Latency Checker, which has measured figures and no machine";
+            let what = "an output of Intel Memory Latency Checker, which has measured figures and no machine (nodewise \
+                        latency --from and bandwidth --from show them)";
             refuse(path, &format!("{path} is {what}: expected {FORMS}"));
         });
         with("x", b"hello", |path| refuse(path, &format!("{path} is a text file: expected {FORMS}")));

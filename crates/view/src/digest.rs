@@ -22,6 +22,7 @@ pub mod emulation;
 pub mod estimate;
 pub mod evidence;
 pub mod example;
+pub mod figures;
 pub mod file;
 pub mod hugepages;
 pub mod io;

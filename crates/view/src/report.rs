@@ -167,6 +167,7 @@ const SIZES: &str = "Latency by size of memory";
 const BANDWIDTH: &str = "Memory bandwidth";
 const CORES: &str = "Core to core";
 const DEVICES: &str = "Devices";
+const FIGURES: &str = "Figures of another tool";
 
 /// Makes the page of a document that a verb has written with `--json`.
 ///
@@ -203,6 +204,10 @@ pub fn page(name: &str, document: &str) -> Result<Page, String> {
         json::c2c::SCHEMA => json::c2c::read(&saved).map(|report| {
             let picture = svg::c2c_svg(&report, Theme::Auto);
             forms(CORES, picture, csv::c2c(&report), text::c2c(&report, &style))
+        }),
+        json::figures::SCHEMA => json::figures::read(&saved).map(|report| {
+            let picture = svg::figures_svg(&report, Theme::Auto);
+            forms(FIGURES, picture, csv::tool_figures(&report), text::tool_figures(&report, &style))
         }),
         json::io::SCHEMA => json::io::read(&saved).map(|report| {
             let picture = svg::io_svg(&report, Theme::Auto);

@@ -80,7 +80,8 @@ pub struct Bandwidth {
     /// Show what would be done, without doing it: the weights to set
     #[arg(long, help_heading = "Weights")]
     pub dry_run: bool,
-    /// Read FILE instead of this machine: a result of --json; measures nothing
+    /// Read FILE instead of this machine: a result of --json, or output of Intel Memory Latency Checker, STREAM or
+    /// perf; measures nothing
     #[arg(
         long,
         value_name = "FILE",

@@ -80,7 +80,8 @@ pub struct Latency {
         help_heading = "Under load"
     )]
     pub pauses: Vec<u32>,
-    /// Read FILE instead of this machine: a result of --json; measures nothing
+    /// Read FILE instead of this machine: a result of --json, or output of Intel Memory Latency Checker; measures
+    /// nothing
     #[arg(
         long,
         value_name = "FILE",

@@ -43,7 +43,8 @@ pub struct ReportOptions {
         help_heading = "Measuring"
     )]
     pub with: Vec<ReportPage>,
-    /// Read FILE instead of this machine: a result that a verb wrote with --json (may be repeated)
+    /// Read FILE instead of this machine: a result that a verb wrote with --json, or output of Intel Memory Latency
+    /// Checker, STREAM or perf (may be repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "thorough", "with"], help_heading = "Results from elsewhere")]
     pub from: Vec<PathBuf>,
     /// Compare with FILE, another report: a page of the figures that both have

@@ -15,12 +15,14 @@ use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::best_cpu;
 use nodewise_measure::survey::{Account, Survey};
 use nodewise_source::Detail;
+use nodewise_view::json::Saved;
 use nodewise_view::svg::{Theme, bandwidth_svg};
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::bandwidth::Bandwidth;
 use crate::cli::measure_options::MeasureOptions;
+use crate::command::figures::{self, FigureSubject};
 use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Measurement, Share, Wanted};
 use crate::{input, live};
@@ -80,13 +82,19 @@ fn show(report: &BandwidthReport, args: &Bandwidth, global: &Global) -> Outcome 
     measuring::ended(report.ways().any(|way| way.cell.figure.is_some()), &report.account, refused)
 }
 
-/// Shows what `--json` has written, as its schema says.
+/// Shows what `--json` has written, as its schema says, or what another tool has printed.
 fn show_again(path: &Path, args: &Bandwidth, global: &Global) -> Outcome {
-    measuring::saved_report(path, "bandwidth", |saved| match saved.schema() {
-        schema if json::file::READ.contains(&schema) => {
-            json::file::read(saved).map(|report| file::show(&report, args, global))
+    measuring::read_saved_as("--from", path, "bandwidth", |text| {
+        if let Some(of_tool) = figures::read(text, FigureSubject::Bandwidth)? {
+            return Ok(figures::show(&of_tool, &args.measure, global));
         }
-        _ => json::bandwidth::read(saved).map(|report| show(&report, args, global)),
+        let saved = &Saved::from_json(text)?;
+        match saved.schema() {
+            schema if json::file::READ.contains(&schema) => {
+                json::file::read(saved).map(|report| file::show(&report, args, global))
+            }
+            _ => json::bandwidth::read(saved).map(|report| show(&report, args, global)),
+        }
     })?
 }
 

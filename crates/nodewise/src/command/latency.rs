@@ -10,11 +10,13 @@ use nodewise_measure::survey::{Account, CellReport, Survey};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
 use nodewise_stats::Direction;
+use nodewise_view::json::Saved;
 use nodewise_view::svg::{Theme, latency_svg};
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::latency::Latency;
+use crate::command::figures::{self, FigureSubject};
 use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
@@ -39,7 +41,16 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
         ));
     }
     let Some(path) = &args.from else { return show(&measure(args)?, args, global) };
-    measuring::saved_report(path, "latency", |saved| match saved.schema() {
+    measuring::read_saved_as("--from", path, "latency", |text| show_again(text, args, global))?
+}
+
+/// Shows what `--json` has written, as its schema says, or what another tool has printed.
+fn show_again(text: &str, args: &Latency, global: &Global) -> Result<Outcome, String> {
+    if let Some(of_tool) = figures::read(text, FigureSubject::Latency)? {
+        return Ok(figures::show(&of_tool, &args.measure, global));
+    }
+    let saved = &Saved::from_json(text)?;
+    match saved.schema() {
         json::loaded::SCHEMA => json::loaded::read(saved).map(|report| loaded::show(&report, args, global)),
         json::sweep::SWEEP_SCHEMA => {
             json::sweep::read(saved).map(|report| sweep::show(&report, Shape::Sweep, args, global))
@@ -48,7 +59,7 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
             json::sweep::read(saved).map(|report| sweep::show(&report, Shape::Table, args, global))
         }
         _ => json::latency::read(saved).map(|report| show(&report, args, global)),
-    })?
+    }
 }
 
 /// The document of a measurement, in place of showing it: a matrix, or curves under load.

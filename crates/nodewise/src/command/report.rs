@@ -13,7 +13,7 @@ use nodewise_view::digest::diff::{Diff, DiffExtent};
 use nodewise_view::json::Saved;
 use nodewise_view::report::{self, Page, Part, html, machine_page};
 
-use super::{bandwidth, c2c, doctor, io, latency, show};
+use super::{bandwidth, c2c, doctor, figures, io, latency, show};
 use crate::cli::measure_options::MeasureOptions;
 use crate::cli::report::{ReportOptions, ReportPage};
 use crate::cli::{self, Global};
@@ -179,7 +179,8 @@ fn saved(paths: &[PathBuf]) -> Result<report::HtmlReport, Failure> {
     for path in paths {
         let text = measuring::read_saved("--from", path)?;
         let name = free_name(path, &made.report.pages);
-        made.add(name, text).map_err(|error| {
+        let document = figures::document(&text).map(|document| document.unwrap_or(text));
+        document.and_then(|text| made.add(name, text)).map_err(|error| {
             let path = quote(&path.display().to_string());
             Failure::usage(format_args!("--from: {path} is not a result that a report shows: {error}"))
         })?;

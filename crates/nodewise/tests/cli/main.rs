@@ -17,6 +17,7 @@ mod emit;
 mod emulation;
 mod explain;
 mod export;
+mod figures;
 mod filter;
 mod help;
 mod interrupt;

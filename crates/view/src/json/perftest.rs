@@ -97,9 +97,19 @@ struct KinkJson {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ProblemJson {
+pub(super) struct ProblemJson {
     line: usize,
     what: String,
+}
+
+impl ProblemJson {
+    pub(super) fn from_problem(problem: &Problem) -> Self {
+        Self { line: problem.line, what: problem.what.clone() }
+    }
+
+    pub(super) fn read(self) -> Problem {
+        Problem { line: self.line, what: self.what }
+    }
 }
 
 impl ComparisonJson {
@@ -137,9 +147,7 @@ impl SideJson {
             memory_node: side.node.map(NodeId::number),
             rows: side.table.rows.iter().map(row).collect(),
             kinks: kinks(&side.table).iter().map(KinkJson::from_kink).collect(),
-            not_read: problems
-                .map(|problem| ProblemJson { line: problem.line, what: problem.what.clone() })
-                .collect(),
+            not_read: problems.map(ProblemJson::from_problem).collect(),
         }
     }
 
@@ -150,7 +158,7 @@ impl SideJson {
                 return Err(format!("rows has two of {} bytes: expected one", size.get()));
             }
         }
-        let problem = |ProblemJson { line, what }| Ok(Problem { line, what });
+        let problem = |problem: ProblemJson| Ok(problem.read());
         let table = Table::new(kind, rows, items("not_read", self.not_read, MOST_PROBLEMS, problem)?);
         if table.curve().is_empty() {
             let columns: Vec<&str> = kind.compared().iter().map(|column| column.name()).collect();

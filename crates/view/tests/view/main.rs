@@ -7,6 +7,7 @@ mod compare;
 mod diff;
 mod doctor;
 mod export;
+mod figures;
 mod golden;
 mod io;
 mod latency;
