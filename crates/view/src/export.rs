@@ -6,7 +6,7 @@
 //! # Modules
 //!
 //! - `hwloc.rs` hwloc's XML; in `hwloc/` the objects inside each other (`hwloc/tree.rs`) and their attributes
-//!   (`hwloc/attributes.rs`)
+//!   (`hwloc/attributes.rs`), and measured values in place of the firmware's (`measured.rs`)
 //! - `metrics.rs` the state of nodes for Prometheus; in `metrics/` every metric (`metrics/families.rs`)
 //! - `dot.rs` and `mermaid.rs` diagrams for Graphviz and Mermaid, both of `diagram.rs`; `markdown.rs` tables
 //! - `libvirt.rs` a domain of libvirt, made of `guest.rs`, a virtual machine like a machine
@@ -20,6 +20,7 @@ mod hwloc;
 mod kubernetes;
 mod libvirt;
 mod markdown;
+mod measured;
 mod mermaid;
 mod metrics;
 mod nfd;
@@ -31,6 +32,7 @@ pub use hwloc::hwloc;
 pub use kubernetes::kubernetes;
 pub use libvirt::libvirt;
 pub use markdown::markdown;
+pub use measured::MeasuredMemory;
 pub use mermaid::mermaid;
 pub use metrics::{Exposition, metrics};
 pub use nfd::nfd;

@@ -1,6 +1,7 @@
 //! `nodewise export`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use nodewise_machine::printable::quote;
@@ -15,6 +16,7 @@ use crate::output::Destination;
 #[command(after_help = "\
 Examples:
   nodewise export hwloc -o web7.xml         then lstopo --input web7.xml
+  nodewise export hwloc --measured latency.json -o web7.xml
   nodewise export metrics -o /var/lib/prometheus/node-exporter/nodewise.prom
   nodewise export metrics --listen 127.0.0.1:9109
   nodewise export dot | dot -Tsvg > machine.svg
@@ -32,6 +34,10 @@ pub struct Export {
     /// Name of the machine in kubernetes and slurm [default: the host name of this machine]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Write the latencies and bandwidths in FILE instead of the firmware's: a result of latency or bandwidth --json, or
+    /// output of Intel Memory Latency Checker (may be repeated); with the format hwloc
+    #[arg(long, value_name = "FILE")]
+    pub measured: Vec<PathBuf>,
     /// Answer Prometheus on this loopback address until Ctrl-C, such as 127.0.0.1:9109; with the format metrics
     #[arg(long, value_name = "ADDRESS", value_parser = loopback, conflicts_with = "output")]
     pub listen: Option<SocketAddr>,

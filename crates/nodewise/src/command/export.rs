@@ -3,6 +3,7 @@
 mod guest;
 mod host;
 mod listen;
+mod measured;
 mod state;
 
 use nodewise_source::Detail;
@@ -17,6 +18,11 @@ use crate::output::{self, destination};
 /// Runs the verb.
 pub fn run(args: &Export, global: &Global) -> Outcome {
     destination::check([&args.output])?;
+    if !args.measured.is_empty() && args.format != Format::Hwloc {
+        return Err(Failure::usage(
+            "--measured goes with the format hwloc: no other holds latencies and bandwidths",
+        ));
+    }
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     if let Some(address) = args.listen {
         if args.format != Format::Metrics {
@@ -35,7 +41,10 @@ pub fn run(args: &Export, global: &Global) -> Outcome {
 fn write(args: &Export, global: &Global, input: Input) -> Result<String, Failure> {
     let machine = &input.machine;
     let text = match args.format {
-        Format::Hwloc => export::hwloc(machine).map_err(Failure::cannot)?,
+        Format::Hwloc => {
+            let measured = measured::read(&args.measured, machine)?;
+            export::hwloc(machine, &measured).map_err(Failure::cannot)?
+        }
         Format::Metrics => state::metrics(global, input, Exposition::Text),
         Format::Openmetrics => state::metrics(global, input, Exposition::OpenMetrics),
         Format::Dot => export::dot(machine),

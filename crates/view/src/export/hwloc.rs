@@ -17,9 +17,10 @@ use nodewise_machine::node::MemorySideCache;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{AccessClass, CoreType, CpuSet, Device, DeviceName, Machine, NodeId, NodeSet};
 
-use self::attributes::{initiator_attributes, mask, name_type, numbered, pci};
+use self::attributes::{INITIATOR_ATTRIBUTES, initiator_attributes, mask, name_type, numbered, pci};
 use self::tree::{Object, ObjectKind, Tree};
 use super::NotExpressible;
+use super::measured::MeasuredMemory;
 use super::xml::{Attributes, Xml};
 
 /// Names and values of one `memattr_value`.
@@ -31,11 +32,11 @@ const PER_ELEMENT: usize = 10;
 /// `HWLOC_DISTANCES_KIND_FROM_OS` and `HWLOC_DISTANCES_KIND_MEANS_LATENCY`.
 const LATENCY_OF_THE_SYSTEM: u32 = 1 | 4;
 
-/// Writes a machine as hwloc's XML.
+/// Writes a machine as hwloc's XML. Measured latencies and bandwidths take the place of the firmware's.
 ///
 /// # Errors
 /// A machine without CPUs, which hwloc does not load.
-pub fn hwloc(machine: &Machine) -> Result<String, NotExpressible> {
+pub fn hwloc(machine: &Machine, measured: &MeasuredMemory) -> Result<String, NotExpressible> {
     if machine.online_cpus().is_empty() {
         return Err(NotExpressible { format: "hwloc's XML", needs: "online CPUs" });
     }
@@ -50,7 +51,7 @@ pub fn hwloc(machine: &Machine) -> Result<String, NotExpressible> {
     writer.xml.open("topology", &[("version", "2.0".to_owned())]);
     writer.object(0);
     writer.distances();
-    writer.memory_attributes();
+    writer.memory_attributes(measured);
     writer.cpu_kinds();
     Ok(writer.xml.finish())
 }
@@ -244,9 +245,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Latency and bandwidth from the best initiators, as the firmware says.
-    fn memory_attributes(&mut self) {
+    /// Latency and bandwidth from the best initiators, as the firmware says; or measured, from every node.
+    fn memory_attributes(&mut self, measured: &MeasuredMemory) {
         let machine = self.machine;
+        let measured = measured.tables();
+        let is_measured = |name: &str| measured.iter().any(|(names, _)| names.contains(&name));
         let mut tables: BTreeMap<(u8, &str, u32), Vec<MemoryAttribute>> = BTreeMap::new();
         for (node, index) in &self.node_indexes {
             let of = |class| {
@@ -255,13 +258,17 @@ impl<'a> Writer<'a> {
             let mut known = [AccessClass::Cpu, AccessClass::Any].into_iter().filter_map(of);
             let Some((access, cpus)) = known.find(|(_, cpus)| !cpus.is_empty()) else { continue };
             for (order, (name, flags, value)) in (0..).zip(initiator_attributes(access)) {
-                let Some(value) = value else { continue };
-                tables.entry((order, name, flags)).or_default().push([
-                    ("target_obj_type", "NUMANode".to_owned()),
-                    ("target_obj_gp_index", index.to_string()),
-                    ("value", value.to_string()),
-                    ("initiator_cpuset", mask(&cpus)),
-                ]);
+                let Some(value) = value.filter(|_| !is_measured(name)) else { continue };
+                tables.entry((order, name, flags)).or_default().push(memory_value(*index, value, &cpus));
+            }
+        }
+        for (name, (order, flags)) in INITIATOR_ATTRIBUTES {
+            let values =
+                measured.iter().filter(|(names, _)| names.contains(&name)).flat_map(|(_, values)| values);
+            for ((from, memory), value) in values {
+                let Some(index) = self.node_indexes.get(memory) else { continue };
+                let value = memory_value(*index, *value, &machine.cpus_of(*from));
+                tables.entry((order, name, flags)).or_default().push(value);
             }
         }
         for ((_, name, flags), values) in tables {
@@ -297,6 +304,16 @@ impl<'a> Writer<'a> {
             self.xml.close();
         }
     }
+}
+
+/// The value of an attribute of a node's memory, from these CPUs.
+fn memory_value(index: u64, value: u64, cpus: &CpuSet) -> MemoryAttribute {
+    [
+        ("target_obj_type", "NUMANode".to_owned()),
+        ("target_obj_gp_index", index.to_string()),
+        ("value", value.to_string()),
+        ("initiator_cpuset", mask(cpus)),
+    ]
 }
 
 /// The allowed part of a set; all of it where nothing is known, or where none would be left.

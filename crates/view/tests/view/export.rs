@@ -4,7 +4,7 @@ use nodewise_diagnose::sample::{Moment, Sample};
 use nodewise_machine::printable::printable;
 use nodewise_source::sample::{SampleOptions, Sampler};
 use nodewise_source::written;
-use nodewise_view::export::{self, Exposition};
+use nodewise_view::export::{self, Exposition, MeasuredMemory};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
 use roxmltree::{Document, ParsingOptions};
 
@@ -94,7 +94,7 @@ proptest! {
 
     #[test]
     fn any_machine_is_written_well_formed(machine in any_machine()) {
-        if let Ok(text) = export::hwloc(&machine) {
+        if let Ok(text) = export::hwloc(&machine, &MeasuredMemory::default()) {
             is_xml(&text)?;
             objects_lie_in_each_other(&text)?;
         } else {
@@ -117,7 +117,7 @@ proptest! {
             Ok(export::mermaid(&machine)),
             Ok(export::markdown(&machine)),
             Ok(export::nfd(&machine)),
-            export::hwloc(&machine),
+            export::hwloc(&machine, &MeasuredMemory::default()),
             export::slurm(&machine, "web7"),
             export::kubernetes(&machine, "web7"),
         ];

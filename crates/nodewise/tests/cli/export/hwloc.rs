@@ -7,7 +7,7 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::nodewise::{corpus, output, run, without_variables};
+use crate::nodewise::{corpus, output, run, without_variables, wrong};
 use crate::sandbox::has;
 
 use super::{FULL, exported, unpacked};
@@ -108,4 +108,52 @@ fn hwloc_reads_machines_of_every_kind() {
 fn a_machine_without_cpus_is_refused() {
     let ran = run(&["export", "hwloc", "--machine", "(0c 1G)"]);
     assert!(ran.code == Some(3) || ran.code == Some(2), "{:?} {}", ran.code, ran.stderr);
+}
+
+#[test]
+fn measured_values_take_the_place_of_the_firmwares_and_hwloc_reads_them() {
+    let sample = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/figures");
+        folder.join(name).to_str().unwrap().to_owned()
+    };
+    let mlc = sample("mlc-3.10-two-nodes.txt");
+    let machine = "2x(4c 64G); dist=10,21/21,10; access=0>1:250ns,300ns/30G";
+    let text = run(&["export", "hwloc", "--machine", machine, "--measured", &mlc]).ok();
+    assert!(
+        !text.contains("\"250\"") && text.contains("\"300\""),
+        "the firmware's write latency stays: {text}"
+    );
+    if has(LSTOPO, "hwloc-nox") {
+        let read = facts(&reread(&text));
+        let node = |number: u32| {
+            let mut of = read
+                .iter()
+                .filter(|(name, _)| name.contains("NUMANode") && name.contains(&number.to_string()));
+            of.next().map(|(_, facts)| facts.clone()).unwrap_or_else(|| panic!("{:?}", read.keys()))
+        };
+        let (near, far) = ("0x0000000f", "0x000000f0");
+        assert_eq!(node(0)[&format!("Latency from {near}")], "81");
+        assert_eq!(node(0)[&format!("Latency from {far}")], "142");
+        assert_eq!(node(1)[&format!("ReadLatency from {near}")], "140");
+        assert_eq!(node(0)[&format!("Bandwidth from {near}")], "113074");
+        assert_eq!(node(1)[&format!("ReadBandwidth from {near}")], "34306");
+    }
+    // Results of our own are read, too; a node that the machine lacks is not.
+    let folder = tempfile::tempdir().unwrap();
+    let one = folder.path().join("one.json");
+    let latency = run(&["latency", "--quick", "--size=1M", "--rounds=1", "--nodes=0", "--json"]);
+    if latency.code == Some(0) {
+        std::fs::write(&one, &latency.stdout).unwrap();
+        let text =
+            run(&["export", "hwloc", "--machine", "(4c 64G)", "--measured", one.to_str().unwrap()]).ok();
+        assert!(text.contains("<memattr name=\"Latency\" flags=\"6\">"), "{text}");
+    }
+    let refused = |words: &[&str], expected: &str| wrong("export", words, expected);
+    refused(
+        &["hwloc", "--machine", "(4c 64G)", "--measured", &mlc],
+        "has CPUs of node 0 and memory of node 1: expected nodes of this machine, with CPUs on nodes 0 and memory on \
+         nodes 0",
+    );
+    refused(&["hwloc", "--measured", &sample("stream-5.10.txt")], "has no matrix of nodes with figures");
+    refused(&["dot", "--measured", &mlc], "--measured goes with the format hwloc");
 }

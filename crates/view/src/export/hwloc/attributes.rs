@@ -170,15 +170,27 @@ pub(super) fn initiator_attributes(access: &Access) -> [(&'static str, u32, Opti
     let only = |value: Option<u32>| value.map(u64::from);
     let (read, write) = (access.read_bandwidth_mb_per_s, access.write_bandwidth_mb_per_s);
     let (read_latency, write_latency) = (access.read_latency_ns, access.write_latency_ns);
-    [
-        ("Bandwidth", HIGHER_FROM_INITIATOR, mean(read, write)),
-        ("Latency", LOWER_FROM_INITIATOR, mean(read_latency, write_latency)),
-        ("ReadBandwidth", HIGHER_FROM_INITIATOR, only(read)),
-        ("WriteBandwidth", HIGHER_FROM_INITIATOR, only(write)),
-        ("ReadLatency", LOWER_FROM_INITIATOR, only(read_latency)),
-        ("WriteLatency", LOWER_FROM_INITIATOR, only(write_latency)),
-    ]
+    let values = [
+        mean(read, write),
+        mean(read_latency, write_latency),
+        only(read),
+        only(write),
+        only(read_latency),
+        only(write_latency),
+    ];
+    let mut values = values.into_iter();
+    INITIATOR_ATTRIBUTES.map(|(name, (_, flags))| (name, flags, values.next().flatten()))
 }
+
+/// The attributes of memory that initiators have: name, place in the file, flags.
+pub(super) const INITIATOR_ATTRIBUTES: [(&str, (u8, u32)); 6] = [
+    ("Bandwidth", (0, HIGHER_FROM_INITIATOR)),
+    ("Latency", (1, LOWER_FROM_INITIATOR)),
+    ("ReadBandwidth", (2, HIGHER_FROM_INITIATOR)),
+    ("WriteBandwidth", (3, HIGHER_FROM_INITIATOR)),
+    ("ReadLatency", (4, LOWER_FROM_INITIATOR)),
+    ("WriteLatency", (5, LOWER_FROM_INITIATOR)),
+];
 
 #[cfg(test)]
 mod tests {
