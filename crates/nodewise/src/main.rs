@@ -47,7 +47,7 @@
 //!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
 //! - `version.rs` the text of `--version`
 //! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
-//!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
+//!   options name to be written, `output/picture.rs` pictures among them (`output/png.rs`); `progress.rs` the line between runs; `failure.rs` a message and an exit code
 #![cfg_attr(not(test), no_main)]
 #![forbid(unsafe_code)]
 

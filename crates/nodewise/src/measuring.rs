@@ -24,12 +24,13 @@ use nodewise_syscall::clock::Monotonic;
 use nodewise_syscall::inherited;
 use nodewise_view::Style;
 use nodewise_view::json::Saved;
+use nodewise_view::svg::Theme;
 
 use crate::cli::Global;
 use crate::cli::measure_options::{Huge, MeasureOptions, PageOptions};
 use crate::facts::LiveFacts;
 use crate::failure::{Failure, INTERNAL, Outcome};
-use crate::output::destination;
+use crate::output::Pictures;
 use crate::{input, live, output};
 use line::ProgressLine;
 
@@ -66,7 +67,7 @@ impl Measurement {
     /// # Errors
     /// A picture that could not be written at the end, a signal that cannot be listened for.
     pub fn begin(options: &MeasureOptions) -> Result<Self, Failure> {
-        destination::check([&options.svg])?;
+        pictures(options).check()?;
         let line = Rc::new(ProgressLine::new());
         line.enter("reading this machine");
         Ok(Self { clock: Arc::new(Monotonic::start()), interrupt: interrupt()?, line })
@@ -369,10 +370,15 @@ pub fn wait(until: Instant, interrupt: &AtomicBool, mut is_over: impl FnMut() ->
 
 /// A result in every form that it is shown in; only those that are wanted are made.
 pub struct Forms<'a> {
-    pub svg: &'a dyn Fn() -> String,
+    pub picture: &'a dyn Fn(Theme) -> String,
     pub json: &'a dyn Fn() -> String,
     pub csv: &'a dyn Fn() -> String,
     pub text: &'a dyn Fn(&Style) -> String,
+}
+
+/// The pictures that the options name.
+fn pictures(options: &MeasureOptions) -> Pictures<'_> {
+    Pictures::new(&options.svg, &options.png)
 }
 
 /// Shows a result as the options want it.
@@ -380,7 +386,7 @@ pub struct Forms<'a> {
 /// # Errors
 /// A picture that cannot be written: the figures are printed anyway; an output that cannot be.
 pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<(), Failure> {
-    let drawn = options.svg.as_ref().map_or(Ok(()), |picture| picture.write((forms.svg)().as_bytes()));
+    let drawn = pictures(options).draw(forms.picture);
     if options.json {
         output::print_json(&(forms.json)())?;
     } else if options.csv {

@@ -1,6 +1,9 @@
 //! The only place that writes to standard output and standard error.
 
 pub mod destination;
+mod picture;
+#[cfg(feature = "png")]
+mod png;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -13,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cli::ColorWhen;
 pub use destination::Destination;
+pub use picture::Pictures;
 
 /// Why nothing can be written when the standard output was closed by whoever started us.
 const CLOSED: &str = "standard output is closed";

@@ -13,7 +13,8 @@ use crate::program;
 
 /// Licences under which nodewise may be given away as MIT or Apache-2.0: they ask for a notice, and for nothing that
 /// binds the rest of a program.
-const ALLOWED: [&str; 5] = ["Apache-2.0", "MIT", "Unicode-3.0", "Zlib", "bzip2-1.0.6"];
+const ALLOWED: [&str; 7] =
+    ["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "Unicode-3.0", "Zlib", "bzip2-1.0.6"];
 /// Where packages are listed.
 const LOCK: &str = "Cargo.lock";
 /// The targets whose packages are checked.
@@ -33,7 +34,7 @@ pub fn packages(root: &Path) -> Result<Vec<Package>> {
     for target in TARGETS {
         let mut command = program::cargo(root);
         // Not `--offline`: on a new machine only the crates that xtask needs have been fetched.
-        command.args(["metadata", "--format-version", "1", "--locked"]);
+        command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
         command.args(["--filter-platform", target]);
         let text = program::read(&mut command)?;
         packages.extend(parse_metadata(&text).context("cargo metadata is not what tidy expects")?);
@@ -173,18 +174,22 @@ mod tests {
             name: format!("{name} 1.0.0"),
             licence: licence.map(str::to_owned),
         };
-        let all = package("all", Some("MIT AND Apache-2.0 AND Unicode-3.0 AND Zlib AND bzip2-1.0.6"));
+        let all = package("all", Some(&ALLOWED.join(" AND ")));
         assert_eq!(check(std::slice::from_ref(&all)), []);
         let found = check(&[all, package("left", Some("GPL-3.0-only")), package("none", None)]);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [
-                "Cargo.lock:1: left 1.0.0 has the licence GPL-3.0-only: expected Apache-2.0, MIT, Unicode-3.0, Zlib, bzip2-1.0.6",
+                "Cargo.lock:1: left 1.0.0 has the licence GPL-3.0-only: expected Apache-2.0, BSD-2-Clause, BSD-3-Clause, \
+                 MIT, Unicode-3.0, Zlib, bzip2-1.0.6",
                 "Cargo.lock:1: none 1.0.0 names no licence",
             ]
         );
-        let idle = check(&[package("one", Some("MIT OR Apache-2.0 OR Zlib OR Unicode-3.0"))]);
+        let idle = check(&[package(
+            "one",
+            Some("MIT OR Apache-2.0 OR Zlib OR Unicode-3.0 OR BSD-2-Clause OR BSD-3-Clause"),
+        )]);
         assert!(idle[0].to_string().contains("no package has the licence bzip2-1.0.6"), "{idle:?}");
     }
 

@@ -73,7 +73,7 @@ pub struct Bandwidth {
         long,
         value_name = "FILE",
         conflicts_with_all = ["apply_weights", "quick", "thorough", "huge", "cpus", "nodes", "seed", "size",
-                              "matrix", "json", "csv", "svg", "kernel"],
+                              "matrix", "json", "csv", "svg", "png", "kernel"],
         help_heading = "Weights"
     )]
     pub undo_weights: Option<PathBuf>,

@@ -54,10 +54,10 @@ pub struct Compare {
     #[arg(long = "benchmark", alias = "only", value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks and what is missing here
-    #[arg(long, requires = "suite", conflicts_with_all = ["source", "csv", "svg", "install"], help_heading = "Suites")]
+    #[arg(long, requires = "suite", conflicts_with_all = ["source", "csv", "svg", "png", "install"], help_heading = "Suites")]
     pub list: bool,
     /// Print a file that comes with nodewise: the suite
-    #[arg(long, requires = "suite", conflicts_with_all = ["json", "csv", "svg", "install"], help_heading = "Suites")]
+    #[arg(long, requires = "suite", conflicts_with_all = ["json", "csv", "svg", "png", "install"], help_heading = "Suites")]
     pub source: bool,
     /// Install missing Debian packages with apt-get, as root; removes nothing
     #[arg(long, requires = "suite", help_heading = "Suites")]
@@ -84,4 +84,7 @@ pub struct Compare {
     /// Draw an SVG picture into FILE: the comparison
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the comparison
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub png: Option<Destination>,
 }

@@ -72,6 +72,9 @@ pub struct Maps {
     /// Draw an SVG picture into FILE: the mappings by node
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["range", "against"])]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the mappings by node
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["range", "against"])]
+    pub png: Option<Destination>,
     /// Print CSV, one line per mapping and node
     #[arg(long, help_heading = "Output")]
     pub csv: bool,

@@ -41,6 +41,9 @@ pub struct MeasureOptions {
     /// Draw an SVG picture into FILE: the result
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the result
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub png: Option<Destination>,
     /// Time for all of it with `--quick`, in place of its usual limit: a report measures several things within a minute.
     #[arg(skip)]
     pub limit: Option<Duration>,

@@ -71,7 +71,7 @@ fn page() -> String {
              `zonelist`, `acpi`) have no `--from`: save the machine with `capture`, and `--machine` computes them \
              again, by the rules of any kernel. `--csv` is for results with rows of figures; a diagnosis (`doctor`, \
              `advise`), a change (`run`, `migrate`, `balance`, `shm`, `emulation`) and a machine (`show`) have parts \
-             of many kinds, for which there is `--json`. `--svg` is for results with a shape: a matrix, a curve, a \
+             of many kinds, for which there is `--json`. `--svg` and `--png` are for results with a shape: a matrix, a curve, a \
              machine, memory by node; lists of zones, orders and tables of the firmware have none.\n\n\
              | option | verbs | value | default | meaning |\n|---|---|---|---|---|\n";
     for (row, verbs) in &rows {

@@ -6,6 +6,7 @@ use crate::output::Destination;
 ///
 /// Text is fitted to the terminal (or to COLUMNS). Oddities of the machine come last.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true))]
 #[command(after_help = "\
 Examples:
   nodewise show
@@ -15,7 +16,7 @@ Examples:
   nodewise show --machine \"2x(10c2t 64G); dist=21\"")]
 pub struct Show {
     /// Print JSON, a machine file with all known facts (schema nodewise.machine/1)
-    #[arg(long, conflicts_with = "svg")]
+    #[arg(long, conflicts_with_all = ["svg", "png"])]
     pub json: bool,
     /// Keep what identifies the machine: every boot parameter in the JSON; otherwise those that can identify it are
     /// left out, as in a capture
@@ -24,8 +25,11 @@ pub struct Show {
     /// Draw an SVG picture into FILE: the machine, instead of the text; replaces an existing file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the machine, instead of the text; replaces an existing file
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<Destination>,
     /// List the caches of all levels in the picture, not only the last-level ones
-    #[arg(long, requires = "svg")]
+    #[arg(long, requires = "picture")]
     pub caches: bool,
     #[command(flatten)]
     pub supplied: super::Supplied,

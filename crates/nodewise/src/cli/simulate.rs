@@ -26,20 +26,23 @@ pub struct Simulate {
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print a file that comes with nodewise: the scenario
-    #[arg(long, conflicts_with_all = ["json", "csv", "svg"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "svg", "png"])]
     pub source: bool,
     /// Show zones and counters after every step
-    #[arg(long, conflicts_with_all = ["json", "csv", "svg", "source"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "svg", "png", "source"])]
     pub zones: bool,
     /// Print JSON (schema nodewise.simulation/2)
-    #[arg(long, conflicts_with_all = ["csv", "svg"])]
+    #[arg(long, conflicts_with_all = ["csv", "svg", "png"])]
     pub json: bool,
     /// Print CSV, one line per step and per node that it changed
-    #[arg(long, conflicts_with = "svg")]
+    #[arg(long, conflicts_with_all = ["svg", "png"])]
     pub csv: bool,
     /// Draw an SVG picture into FILE: the nodes over time, instead of the text
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the nodes over time, instead of the text
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<Destination>,
     #[command(flatten)]
     pub supplied: super::Supplied,
 }

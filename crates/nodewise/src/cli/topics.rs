@@ -163,15 +163,16 @@ run --huge sets GLIBC_TUNABLES for the program that it starts.
 ",
     },
     Topic {
-        names: &["formats", "format", "json", "csv", "svg"],
-        about: "JSON, CSV, SVG, and reading results again",
+        names: &["formats", "format", "json", "csv", "svg", "png"],
+        about: "JSON, CSV, pictures, and reading results again",
         text: "\
 Verbs that measure take these options:
 
   --json         prints the result as JSON with every figure; each document names its schema and version
   --csv          prints one line per cell or placement, with commas
   --svg FILE     writes a picture into FILE
-  --from FILE    shows a result that --json printed, without measuring; --svg and --csv work on it too; nodewise compare has --before and --after instead, and nodewise io reads the output of perftest
+  --png FILE     writes it as PNG, where nodewise was built with --features png
+  --from FILE    shows a result that --json printed, without measuring; --svg, --png and --csv work on it too; nodewise compare has --before and --after instead, and nodewise io reads the output of perftest
 
 A result can be measured on a server and looked at elsewhere:
 

@@ -127,6 +127,9 @@ pub struct Tune {
     /// Draw an SVG picture into FILE: the placements
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the placements
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub png: Option<Destination>,
     /// Read FILE instead of this machine: a result of --json; runs nothing. Shows its placements as a table, CSV or
     /// SVG; with --json the whole document
     #[arg(

@@ -16,7 +16,7 @@ use nodewise_measure::latency::best_cpu;
 use nodewise_measure::survey::{Account, Survey};
 use nodewise_source::Detail;
 use nodewise_view::json::Saved;
-use nodewise_view::svg::{Theme, bandwidth_svg};
+use nodewise_view::svg::bandwidth_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -72,7 +72,7 @@ pub fn document(args: &Bandwidth) -> Result<String, Failure> {
 /// Shows a report as the options want it.
 fn show(report: &BandwidthReport, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| bandwidth_svg(report, Theme::Auto),
+        picture: &|theme| bandwidth_svg(report, theme),
         json: &|| json::bandwidth(report),
         csv: &|| csv::bandwidth(report),
         text: &|style| text::bandwidth(report, style),

@@ -6,7 +6,7 @@ use nodewise_measure::c2c::report::home;
 use nodewise_measure::c2c::{C2cReport, CoreBench, Pair, PairReport, Transfer, relation};
 use nodewise_measure::survey::Account;
 use nodewise_source::Detail;
-use nodewise_view::svg::{Theme, c2c_svg};
+use nodewise_view::svg::c2c_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -35,7 +35,7 @@ pub fn document(args: &C2c) -> Result<String, Failure> {
 /// Shows a report as the options want it.
 fn show(report: &C2cReport, args: &C2c, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| c2c_svg(report, Theme::Auto),
+        picture: &|theme| c2c_svg(report, theme),
         json: &|| json::c2c(report),
         csv: &|| csv::c2c(report),
         text: &|style| text::c2c(report, style),

@@ -15,13 +15,13 @@ use nodewise_experiment::suite::session::Session;
 use nodewise_experiment::suite::{Benchmark, SHIPPED, Suite, parse};
 use nodewise_machine::printable::{printable, quote};
 use nodewise_view::digest::compare::Shown;
-use nodewise_view::svg::{Theme, compare_svg};
+use nodewise_view::svg::compare_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::compare::Compare;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Destination, destination};
+use crate::output::{Destination, Pictures, destination};
 use crate::{input, measuring, output};
 use needs::Lacking;
 
@@ -30,7 +30,8 @@ const LOST: u8 = 1;
 
 /// Runs the verb.
 pub fn run(args: &Compare, global: &Global) -> Outcome {
-    destination::check([&args.save, &args.svg])?;
+    destination::check([&args.save])?;
+    pictures(args).check()?;
     match (&args.suite, &args.before, &args.after) {
         (Some(name), ..) => with_suite(args, global, name),
         (None, Some(before), Some(after)) => {
@@ -124,8 +125,7 @@ fn show_change(args: &Compare, global: &Global, before: &Session, after: &Sessio
 }
 
 fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
-    let draw = |picture: &Destination| picture.write(compare_svg(shown, Theme::Auto).as_bytes());
-    let drawn = args.svg.as_ref().map_or(Ok(()), draw);
+    let drawn = pictures(args).draw(|theme| compare_svg(shown, theme));
     if args.json {
         output::print_json(&json::compare(shown))?;
     } else if args.csv {
@@ -137,8 +137,12 @@ fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
     Ok(if shown.comparison.is_lost() { LOST } else { 0 })
 }
 
+fn pictures(args: &Compare) -> Pictures<'_> {
+    Pictures::new(&args.svg, &args.png)
+}
+
 fn show_session(args: &Compare, global: &Global, session: &Session) -> Outcome {
-    if args.svg.is_some() {
+    if pictures(args).are_wanted() {
         output::say("nothing is compared, so there is no picture (--against or --placements compare)");
     }
     if args.json {

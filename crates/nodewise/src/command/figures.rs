@@ -2,7 +2,7 @@
 
 use nodewise_measure::figures::ToolFigures;
 use nodewise_view::json::Saved;
-use nodewise_view::svg::{Theme, figures_svg};
+use nodewise_view::svg::figures_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -68,7 +68,7 @@ fn is_json(text: &str) -> bool {
 /// Shows figures as the options want it.
 pub fn show(figures: &ToolFigures, options: &MeasureOptions, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| figures_svg(figures, Theme::Auto),
+        picture: &|theme| figures_svg(figures, theme),
         json: &|| json::tool_figures(figures),
         csv: &|| csv::tool_figures(figures),
         text: &|style| text::tool_figures(figures, style),

@@ -14,7 +14,7 @@ use nodewise_measure::io::{
 };
 use nodewise_measure::survey::{Account, Survey};
 use nodewise_source::Detail;
-use nodewise_view::svg::{Theme, io_svg};
+use nodewise_view::svg::io_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -59,7 +59,7 @@ fn report(args: &Io, global: &Global) -> Result<IoReport, Failure> {
 /// Shows a report as the options want it.
 fn show(report: &IoReport, args: &Io, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| io_svg(report, Theme::Auto),
+        picture: &|theme| io_svg(report, theme),
         json: &|| json::io(report),
         csv: &|| csv::io(report),
         text: &|style| text::io(report, style),

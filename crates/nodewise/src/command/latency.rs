@@ -11,7 +11,7 @@ use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
 use nodewise_stats::Direction;
 use nodewise_view::json::Saved;
-use nodewise_view::svg::{Theme, latency_svg};
+use nodewise_view::svg::latency_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -72,7 +72,7 @@ pub fn document(args: &Latency) -> Result<String, Failure> {
 
 fn show(report: &LatencyReport, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| latency_svg(report, Theme::Auto),
+        picture: &|theme| latency_svg(report, theme),
         json: &|| json::latency(report),
         csv: &|| csv::latency(report),
         text: &|style| text::latency(report, style),

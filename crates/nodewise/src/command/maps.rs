@@ -15,7 +15,7 @@ use nodewise_source::process::search;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::maps::{GroupBy, Maps as Shown, PageRuns, SharedWith};
 use nodewise_view::digest::provenance::provenance;
-use nodewise_view::svg::{Theme, maps_svg};
+use nodewise_view::svg::maps_svg;
 use nodewise_view::text::maps::Named;
 use nodewise_view::{csv, json, text};
 
@@ -24,7 +24,7 @@ use crate::cli::maps::{By, Maps};
 use crate::command::process;
 use crate::failure::{Failure, Outcome};
 use crate::live_pages::LivePages;
-use crate::output::destination;
+use crate::output::Pictures;
 use crate::{input, measuring, output};
 
 /// Most pages of a range: a TiB of small ones.
@@ -34,7 +34,7 @@ const BATCH: usize = 4096;
 
 /// Runs the verb.
 pub fn run(args: &Maps, global: &Global) -> Outcome {
-    destination::check([&args.svg])?;
+    pictures(args).check()?;
     let is_live = input::is_live(&global.machine);
     if let Some(file) = &args.from {
         if !is_live {
@@ -97,12 +97,17 @@ fn show(
     };
     let shown = Shown { process, by, shared_with };
     // A picture that cannot be written is a failure, but no reason to keep the rest back.
-    let drawn = args.svg.as_ref().map(|picture| -> Result<(), Failure> {
-        picture.write(maps_svg(&shown, &provenance()?, Theme::Auto).as_bytes())
+    let drawn = pictures(args).are_wanted().then(|| -> Result<(), Failure> {
+        let provenance = provenance()?;
+        pictures(args).draw(|theme| maps_svg(&shown, &provenance, theme))
     });
     let printed = print(args, global, &shown);
     drawn.transpose()?;
     printed
+}
+
+fn pictures(args: &Maps) -> Pictures<'_> {
+    Pictures::new(&args.svg, &args.png)
 }
 
 fn print(args: &Maps, global: &Global, shown: &Shown<'_>) -> Outcome {

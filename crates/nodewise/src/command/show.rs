@@ -3,27 +3,28 @@
 use nodewise_machine::Machine;
 use nodewise_source::capture::command_line;
 use nodewise_source::{Detail, machine_file};
-use nodewise_view::svg::{Caches, Theme, machine_svg};
+use nodewise_view::svg::{Caches, machine_svg};
 use nodewise_view::text;
 use nodewise_view::text::overview::HINTS;
 
 use crate::cli::Global;
 use crate::cli::show::Show;
 use crate::failure::Outcome;
-use crate::output::destination;
+use crate::output::Pictures;
 use crate::{input, output};
 
 /// Runs the verb.
 pub fn run(args: &Show, global: &Global) -> Outcome {
-    destination::check([&args.svg])?;
+    let pictures = Pictures::new(&args.svg, &args.png);
+    pictures.check()?;
     let mut machine = input::load_for(&args.supplied, &global.machine, Detail::Full)?.machine;
     input::date(&mut machine, &global.machine);
     if !args.with_identity {
         remove_identity(&mut machine);
     }
     let caches = if args.caches { Caches::All } else { Caches::LastLevel };
-    if let Some(picture) = args.svg.as_ref().filter(|_| !args.json) {
-        picture.write(machine_svg(&machine, caches, Theme::Auto).as_bytes())?;
+    if pictures.are_wanted() {
+        pictures.draw(|theme| machine_svg(&machine, caches, theme))?;
         return Ok(0);
     }
     let json = || machine_file::to_json(&machine);

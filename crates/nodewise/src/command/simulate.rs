@@ -13,7 +13,6 @@ use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simu
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
 use nodewise_view::digest::timeline::Timeline;
-use nodewise_view::svg::Theme;
 use nodewise_view::text::timeline::Zones as Told;
 use nodewise_view::{csv, json, svg, text};
 
@@ -22,7 +21,7 @@ use crate::cli::simulate::Simulate;
 use crate::cli::{self, Global};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Form, destination};
+use crate::output::{Form, Pictures};
 use crate::scenario::{self, Scenario, Step, Written};
 use crate::zones::Zones;
 use crate::{input, output};
@@ -46,7 +45,8 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
         Some((_, source)) => (*source).to_owned(),
         None => read(&args.scenario).map_err(Failure::usage)?,
     };
-    destination::check([&args.svg])?;
+    let pictures = Pictures::new(&args.svg, &args.png);
+    pictures.check()?;
     let wrong = |why: String| Failure::usage(format!("scenario {}: {why}", quote(&args.scenario)));
     let scenario = scenario::parse(&read).map_err(wrong)?;
     let own = scenario.machine.as_deref().filter(|_| input::is_live(&global.machine));
@@ -56,8 +56,8 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
     let release = release(args, &scenario, &input).map_err(wrong)?;
     let zones = Zones::from_input(&input, release)?;
     let timeline = play(&scenario, &input, machine, (release, &zones)).map_err(wrong)?;
-    if let Some(picture) = &args.svg {
-        picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
+    if pictures.are_wanted() {
+        pictures.draw(|theme| svg::timeline_svg(&timeline, theme))?;
         return Ok(0);
     }
     match Form::new(args.json, args.csv) {

@@ -37,7 +37,7 @@ use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::placements::Placements;
 use nodewise_view::digest::study::duration;
 use nodewise_view::json::Saved;
-use nodewise_view::svg::{Theme, tune_svg};
+use nodewise_view::svg::tune_svg;
 use nodewise_view::text::Extent;
 use nodewise_view::{csv, json, text};
 
@@ -46,7 +46,7 @@ use crate::cli::tune::Tune;
 use crate::command::run::full_paths;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output::destination;
+use crate::output::Pictures;
 use crate::progress::Progress;
 use crate::witness::{CountingWitness, Steal};
 use crate::{live, measuring, output};
@@ -56,7 +56,7 @@ use options::{Named, Subject};
 
 /// Runs the verb.
 pub fn run(args: &Tune, global: &Global) -> Outcome {
-    destination::check([&args.svg])?;
+    pictures(args).check()?;
     if let Some(path) = &args.from {
         return show_saved(path, args, global);
     }
@@ -173,16 +173,15 @@ fn show_saved(path: &Path, args: &Tune, global: &Global) -> Outcome {
 /// Draws the placements where that is asked for. The result is shown before a picture that cannot be written
 /// is an error.
 fn draw(args: &Tune, placements: &Placements) -> Result<(), Failure> {
-    match &args.svg {
-        Some(picture) if placements.is_measured() => {
-            picture.write(tune_svg(placements, Theme::Auto).as_bytes())
-        }
-        Some(_) => {
-            output::say("nothing was measured, so there is no picture");
-            Ok(())
-        }
-        None => Ok(()),
+    if !placements.is_measured() && pictures(args).are_wanted() {
+        output::say("nothing was measured, so there is no picture");
+        return Ok(());
     }
+    pictures(args).draw(|theme| tune_svg(placements, theme))
+}
+
+fn pictures(args: &Tune) -> Pictures<'_> {
+    Pictures::new(&args.svg, &args.png)
 }
 
 /// Whether the output is read by programs: nothing is said beside it.

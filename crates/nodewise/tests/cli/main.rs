@@ -30,6 +30,7 @@ mod maps;
 mod memory;
 mod nodewise;
 mod outputs;
+mod picture;
 mod record;
 mod report;
 mod run;

@@ -9,6 +9,7 @@ use crate::nodewise::{Ran, command, live, missing, output};
 use crate::sandbox::{Public, is_root};
 
 /// A command with an option that names a file.
+#[derive(Clone)]
 struct Case {
     /// Its words; `FILE` is the file, `FOLDER` a folder of the test's own.
     words: Vec<&'static str>,
@@ -66,6 +67,14 @@ fn cases() -> Vec<Case> {
     if live().online_cpus().len() > 1 {
         cases.push(measured(&["latency", "--loaded", "--mix=read", "--pauses=0"]));
         cases.push(case(&[&["c2c", "--quick", "--seed=1", "--svg", "FILE"]], "", true));
+    }
+    if cfg!(feature = "png") {
+        let as_png = |word: &&'static str| if *word == "--svg" { "--png" } else { word };
+        let drawn = cases.iter().filter(|case| case.words.contains(&"--svg"));
+        let twins: Vec<Case> = drawn
+            .map(|case| Case { words: case.words.iter().map(as_png).collect(), ..case.clone() })
+            .collect();
+        cases.extend(twins);
     }
     cases
 }

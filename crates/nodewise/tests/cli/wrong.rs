@@ -57,7 +57,7 @@ fn an_option_that_needs_another_and_a_negative_number_are_named_by_the_option() 
     refuse(&["latency", "--chase", "0:0"], "nodewise latency", 2, "--chase needs --loaded");
     refuse(&["latency", "--pauses=1", "--mix=read"], "nodewise latency", 2, "--mix needs --loaded");
     refuse(&["explain", "--threads", "2"], "nodewise explain", 2, "--threads needs --cost");
-    refuse(&["show", "--caches"], "nodewise show", 2, "--caches needs --svg FILE");
+    refuse(&["show", "--caches"], "nodewise show", 2, "--caches needs --svg FILE or --png FILE");
     refuse(
         &["compare", "--list"],
         "nodewise compare",

@@ -9,7 +9,7 @@ use nodewise_measure::bandwidth::file::{
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::survey::Account;
 use nodewise_source::Detail;
-use nodewise_view::svg::{Theme, file_svg};
+use nodewise_view::svg::file_svg;
 use nodewise_view::{csv, json, text};
 
 use super::{PART_OF_SPARE, checked};
@@ -34,7 +34,7 @@ pub fn run(args: &Bandwidth, folder: Option<&Path>, global: &Global) -> Outcome 
 /// Shows a report as the options want it.
 pub(super) fn show(report: &FileReport, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| file_svg(report, Theme::Auto),
+        picture: &|theme| file_svg(report, theme),
         json: &|| json::file(report),
         csv: &|| csv::file(report),
         text: &|style| text::file(report, style),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nodewise_machine::printable::quote;
 use nodewise_measure::perftest::{Comparison, NoTable, Side, Table};
 use nodewise_view::json::Saved;
-use nodewise_view::svg::{Theme, perftest_svg};
+use nodewise_view::svg::perftest_svg;
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
@@ -63,7 +63,7 @@ fn show_result(result: &Source, sources: &[Source], args: &Io, global: &Global) 
 
 fn show_tables(comparisons: &[Comparison], args: &Io, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| perftest_svg(comparisons, Theme::Auto),
+        picture: &|theme| perftest_svg(comparisons, theme),
         json: &|| json::perftest(comparisons),
         csv: &|| csv::perftest(comparisons),
         text: &|style| text::perftest(comparisons, style),

@@ -14,7 +14,7 @@ use nodewise_measure::latency::{Chase, Pattern, best_cpu};
 use nodewise_measure::survey::{Account, Outcome as Measured};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
-use nodewise_view::svg::{Theme, loaded_svg};
+use nodewise_view::svg::loaded_svg;
 use nodewise_view::{csv, json, text};
 
 use super::checked;
@@ -51,7 +51,7 @@ fn measured(args: &Latency) -> Result<LoadedReport, Failure> {
 /// Shows a report as the options want it.
 pub(super) fn show(report: &LoadedReport, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| loaded_svg(report, Theme::Auto),
+        picture: &|theme| loaded_svg(report, theme),
         json: &|| json::loaded(report),
         csv: &|| csv::loaded(report),
         text: &|style| text::loaded(report, style),

@@ -7,7 +7,7 @@ use nodewise_measure::latency::{Chase, LatencyBench, Pattern, best_cpu};
 use nodewise_measure::survey::{Account, CellReport};
 use nodewise_source::Detail;
 use nodewise_stats::Direction;
-use nodewise_view::svg::{Theme, sweep_svg};
+use nodewise_view::svg::sweep_svg;
 use nodewise_view::{csv, json, text};
 
 use super::checked;
@@ -57,7 +57,7 @@ pub(super) enum Shape {
 /// Shows a report as the options want it.
 pub(super) fn show(report: &SweepReport, shape: Shape, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| sweep_svg(report, Theme::Auto),
+        picture: &|theme| sweep_svg(report, theme),
         json: &|| match shape {
             Shape::Sweep => json::sweep::sweep(report),
             Shape::Table => json::sweep::table(report),
