@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Device, Machine, Node, NodeId, PackageId};
 
+use crate::digest::counts::cpu_names;
 use crate::digest::node::{NodeKind, package_list, packages_of_nodes};
 
 /// Up to this many nodes every pair has a line; with more, a node has lines to its nearest only.
@@ -70,7 +71,7 @@ fn only(packages: &BTreeSet<PackageId>) -> Option<PackageId> {
 /// The number of a node, its memory and its CPUs, as far as they are known.
 pub(super) fn node_words(machine: &Machine, node: &Node) -> Vec<String> {
     let cpus = machine.cpus_of(node.id);
-    let list = format!("CPUs {cpus}");
+    let list = cpu_names(&cpus);
     let cpus = match cpus.len() {
         0 => None,
         count if list.len() > LONG_LIST => Some(format!("{count} CPUs")),

@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
+use nodewise_machine::printable::json;
+
 const BEGIN: &str = "<script type=\"application/json\" data-document=\"";
 const END: &str = "</script>";
 
-/// Writes a document into the page. In JSON `<` appears in texts only, where an escape means the same.
+/// Writes a document into the page. In JSON `<` and letters that reorder others appear in texts only, where an escape means
+/// the same.
 pub(super) fn write(page: &mut String, name: &str, document: &str) {
-    let text = document.trim_end().replace('<', "\\u003c");
+    let text = json(document.trim_end()).replace('<', "\\u003c");
     let _ = writeln!(page, "{BEGIN}{name}\">{text}{END}");
 }
 

@@ -1,6 +1,7 @@
 //! The page as HTML.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+use nodewise_machine::printable::printable;
 
 use super::finding::{ShownFinding, ShownMend};
 use super::{DataTable, HtmlReport, Page, Part, documents, picture};
@@ -11,6 +12,9 @@ const SCRIPT: &str = include_str!("page.js");
 /// The rights of the page: what is in it, and nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
+
+/// The place of the documents while the rest of the page is made; in names `<` is escaped.
+const DOCUMENTS: &str = "<!-- documents -->";
 
 /// Rows above which a table can be filtered.
 const LONG: usize = 8;
@@ -55,14 +59,19 @@ pub fn html(report: &HtmlReport) -> String {
                 footer {
                     p { "Figures of every page are in this file: " code { "nodewise report --extract FILE" } " writes them as JSON." }
                 }
-                (PreEscaped(embedded))
+                (PreEscaped(DOCUMENTS))
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
-    let mut text = page.into_string();
-    text.push('\n');
-    text
+    let page = page.into_string();
+    let (before, after) = page.split_once(DOCUMENTS).unwrap_or((&page, ""));
+    format!("{}{embedded}{}\n", visible(before), visible(after))
+}
+
+/// Text whose lines hold nothing that would reorder or hide letters for a reader.
+fn visible(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 fn section(page: &Page, at: usize) -> Markup {
@@ -97,20 +106,22 @@ fn finding_of(finding: &ShownFinding) -> Markup {
             h3 { span.severity { (finding.severity) } " " (finding.summary) }
             @if let Some(cause) = &finding.cause { p { (cause) } }
             @if !finding.evidence.is_empty() {
-                table {
-                    caption { "Evidence" }
-                    thead { tr { th scope="col" { "fact" } th scope="col" { "value" } th scope="col" { "limit" } th scope="col" { "read from" } } }
-                    tbody {
-                        @for evidence in &finding.evidence {
-                            tr {
-                                th scope="row" { (evidence.fact) }
-                                td.number { (evidence.value.words()) }
-                                td {
-                                    @if let Some(threshold) = &evidence.threshold {
-                                        (threshold.value.words()) " " small { (threshold.origin) }
+                div.scroll tabindex="0" role="group" aria-label={ "Evidence: " (finding.summary) } {
+                    table {
+                        caption { "Evidence" }
+                        thead { tr { th scope="col" { "fact" } th scope="col" { "value" } th scope="col" { "limit" } th scope="col" { "read from" } } }
+                        tbody {
+                            @for evidence in &finding.evidence {
+                                tr {
+                                    th scope="row" { (evidence.fact) }
+                                    td.number { (evidence.value.words()) }
+                                    td {
+                                        @if let Some(threshold) = &evidence.threshold {
+                                            (threshold.value.words()) " " small { (threshold.origin) }
+                                        }
                                     }
+                                    td { (evidence.read_from) }
                                 }
-                                td { (evidence.read_from) }
                             }
                         }
                     }
@@ -247,6 +258,19 @@ mod tests {
         ] {
             assert_eq!(tags(&html(&report_with(text))), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn letters_that_reorder_others_are_visible_and_documents_keep_them() {
+        let text = "a\u{202e}b\u{1b}[2J\u{feff}";
+        let page = html(&report_with(text));
+        let is_hazard =
+            |letter: char| letter.is_control() && letter != '\n' || "\u{202e}\u{feff}".contains(letter);
+        assert!(!page.contains(is_hazard), "{page}");
+        assert!(page.contains("a\\u{202e}b\\x1b[2J"), "{page}");
+        let documents = documents(&page).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&documents[0].1).unwrap();
+        assert_eq!(document["text"], text);
     }
 
     #[test]
