@@ -40,6 +40,8 @@
 //!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
 //!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`)
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
+//! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
+//!   what is looked at (`pages/reports.rs`)
 //! - `program.rs` running other programs
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
@@ -57,6 +59,7 @@ mod fuzz;
 mod libnuma;
 mod migrate_soak;
 mod package;
+mod pages;
 mod program;
 mod setup;
 mod soak;
@@ -327,6 +330,12 @@ enum Task {
         /// Which of them, by the beginning of the name; all without one
         names: Vec<String>,
     },
+    /// Look at reports, diagrams and PNG in a browser: consoles, requests, layout, accessibility, hostile names
+    Pages {
+        /// Measure this machine for a report, too (a minute)
+        #[arg(long)]
+        live: bool,
+    },
     /// Play experiments whose truth is known: how often tune is wrong, and what its race saves
     Stats {
         /// Studies a row [default: 500 of equal arms and of effects, 1000 with a known gain, 2100 of the
@@ -427,6 +436,7 @@ fn main() -> ExitCode {
             }
             Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
             Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+            Task::Pages { live } => root().and_then(|root| pages::run(&root, &pages::Pages { live })),
             Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
             Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
             Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),

@@ -102,7 +102,7 @@ fn one_node() -> LoadedReport {
 }
 
 /// The knee of the far path is reached, and one point has no figure.
-fn two_nodes() -> LoadedReport {
+pub(crate) fn two_nodes() -> LoadedReport {
     let kernels = [Kernel::Read, Kernel::Mix1To1];
     let mut far = path(1, 150.0, 101.0, &kernels);
     far.shares_core = true;

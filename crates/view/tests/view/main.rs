@@ -6,6 +6,7 @@ mod bandwidth;
 mod compare;
 mod diff;
 mod doctor;
+mod documents;
 mod export;
 mod figures;
 mod golden;

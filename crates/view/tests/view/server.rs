@@ -32,13 +32,13 @@ use crate::picture::tidy;
 const CPUS: u32 = 16;
 
 /// A server of this many nodes, half of them in each package.
-struct Server {
+pub(crate) struct Server {
     nodes: u32,
     random: Random,
 }
 
 impl Server {
-    fn new(nodes: u32) -> Self {
+    pub(crate) fn new(nodes: u32) -> Self {
         Self { nodes, random: Random::new(u64::from(nodes)) }
     }
 
@@ -125,7 +125,7 @@ impl Server {
         self.pairs().map(declared).collect()
     }
 
-    fn latency(mut self) -> latency::LatencyReport {
+    pub(crate) fn latency(mut self) -> latency::LatencyReport {
         let mut cells = Vec::new();
         for (pages, walk) in [(PageKind::TransparentHuge, 0.0), (PageKind::Small, 34.0)] {
             for pair in self.pairs() {
@@ -144,7 +144,7 @@ impl Server {
         TransferReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
     }
 
-    fn bandwidth(mut self) -> bandwidth::BandwidthReport {
+    pub(crate) fn bandwidth(mut self) -> bandwidth::BandwidthReport {
         let ways: Vec<(u32, u32)> = self.pairs().collect();
         let rate = |times: f64| 40.0 / if times > 2.0 { 1.9 } else { times.sqrt() };
         let matrix = ways.into_iter().map(|pair| {
@@ -189,7 +189,7 @@ impl Server {
     }
 
     /// Two CPUs of each node.
-    fn cores(mut self) -> c2c::C2cReport {
+    pub(crate) fn cores(mut self) -> c2c::C2cReport {
         let cpus: Vec<u32> = (0..self.nodes).flat_map(|node| [node * CPUS, node * CPUS + 2]).collect();
         let mut pairs = Vec::new();
         for to in &cpus {

@@ -75,7 +75,7 @@ fn cost(size: Bytes) -> f64 {
     }
 }
 
-fn sweep() -> SweepReport {
+pub(crate) fn sweep() -> SweepReport {
     let all = || sizes(Bytes::from_kib(4), Bytes::from_mib(256));
     let huge = all().into_iter().map(|size| {
         let ns = (size < Bytes::from_mib(256)).then(|| cost(size));
