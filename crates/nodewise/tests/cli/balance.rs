@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use nodewise_source::balance_journal::{self, ActionEntry, Began, Entry, Line, ProcessEntry, SCHEMA};
 
-use crate::nodewise::{command, missing, run};
+use crate::nodewise::{command, run};
 use crate::sandbox::{Public, is_root};
 
 #[test]
@@ -121,44 +121,4 @@ fn wrong_usage_is_named() {
     check(&["--act-at", "0"], "percentage");
     check(&["undo", "7", "--all"], "cannot be used together");
     check(&["--machine", "2x(1c 1G)"], "--machine has no meaning with nodewise balance");
-}
-
-/// The unit, with this program in place of the installed one.
-fn unit(folder: &Path) -> String {
-    let shipped =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/nodewise-balance.service");
-    let text = fs::read_to_string(&shipped).unwrap();
-    assert!(text.contains("ExecStart=/usr/bin/nodewise balance --apply\n"), "{text}");
-    let path = folder.join("nodewise-balance.service");
-    fs::write(&path, text.replace("/usr/bin/nodewise", env!("CARGO_BIN_EXE_nodewise"))).unwrap();
-    path.display().to_string()
-}
-
-#[test]
-fn systemd_accepts_the_unit_and_finds_it_hardened() {
-    let folder = tempfile::tempdir().unwrap();
-    let unit = unit(folder.path());
-    let analyze = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&unit).output();
-    let verified = match analyze(&["verify", "--man=no"]) {
-        Ok(verified) => verified,
-        Err(error) => return missing(&format!("systemd-analyze: {error}")),
-    };
-    let said = String::from_utf8_lossy(&verified.stderr);
-    assert!(verified.status.success() && !said.contains("nodewise-balance.service:"), "{said}");
-    let rated = analyze(&["security", "--offline=true", "--threshold=20", "--no-pager"]).unwrap();
-    let said = String::from_utf8_lossy(&rated.stderr);
-    if said.contains("unrecognized option") {
-        return missing("this systemd-analyze rates no unit without a manager");
-    }
-    assert!(rated.status.success(), "{}{said}", String::from_utf8_lossy(&rated.stdout));
-}
-
-#[test]
-fn the_unit_is_off_by_default_and_has_two_rights() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = fs::read_to_string(unit(folder.path())).unwrap();
-    assert!(text.contains("\nCapabilityBoundingSet=CAP_SYS_NICE CAP_SYS_PTRACE\n"), "{text}");
-    assert!(text.contains("\nNoNewPrivileges=yes\n") && text.contains("\nProtectSystem=strict\n"), "{text}");
-    let help = run(&["balance", "--help"]).ok();
-    assert!(help.contains("--apply"), "{help}");
 }

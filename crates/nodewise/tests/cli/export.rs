@@ -3,6 +3,7 @@
 mod diagrams;
 mod guests;
 mod hwloc;
+mod kubernetes;
 mod metrics;
 mod schedulers;
 

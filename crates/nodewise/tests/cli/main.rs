@@ -43,5 +43,6 @@ mod streams;
 mod terminal;
 mod top;
 mod tune;
+mod units;
 mod workload;
 mod wrong;
