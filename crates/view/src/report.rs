@@ -16,7 +16,7 @@ mod picture;
 use nodewise_machine::Machine;
 use nodewise_machine::printable::{printable, quote};
 
-use crate::digest::counts::{headline, platform, processors};
+use crate::digest::counts::{headline, platform, processors, product};
 use crate::digest::provenance::source;
 use crate::json::{self, Saved};
 use crate::style::Style;
@@ -126,8 +126,12 @@ pub fn title(machine: &Machine) -> String {
 
 /// Facts about a machine that a reader wants first: name, value.
 pub fn facts(machine: &Machine) -> Vec<(String, String)> {
-    let facts =
-        [("Processor", processors(machine)), ("Platform", platform(machine)), ("Source", source(machine))];
+    let facts = [
+        ("Processor", processors(machine)),
+        ("Machine", product(machine)),
+        ("Platform", platform(machine)),
+        ("Source", source(machine)),
+    ];
     let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
     known.map(|(name, value)| (name.to_owned(), printable(&value).into_owned())).collect()
 }

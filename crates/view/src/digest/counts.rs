@@ -111,6 +111,33 @@ pub fn platform(machine: &Machine) -> String {
     facts.join(", ")
 }
 
+/// The model of the machine, its firmware, and the microcode of its CPUs: `Dell Inc. PowerEdge R740, firmware 2.10.2 of
+/// 02/24/2021, microcode 0x5003006`. Foreign text; empty when nothing is known.
+pub fn product(machine: &Machine) -> String {
+    let product = &machine.product;
+    let mut facts = Vec::new();
+    match (&product.vendor, &product.name) {
+        (Some(vendor), Some(name)) if !name.starts_with(vendor.as_str()) => {
+            facts.push(format!("{vendor} {name}"));
+        }
+        (vendor, name) => facts.extend(name.as_ref().or(vendor.as_ref()).cloned()),
+    }
+    let date = product.firmware_date.as_ref().map(|date| format!(" of {date}")).unwrap_or_default();
+    facts.extend(product.firmware_version.as_ref().map(|version| format!("firmware {version}{date}")));
+    let mut revisions: BTreeMap<u32, CpuSet> = BTreeMap::new();
+    for (id, cpu) in machine.cpus.iter().filter(|(_, cpu)| cpu.online) {
+        if let Some(revision) = cpu.microcode {
+            revisions.entry(revision).or_default().insert(*id);
+        }
+    }
+    let is_one = revisions.len() == 1;
+    facts.extend(revisions.iter().map(|(revision, cpus)| {
+        let cpus = if is_one { String::new() } else { format!(" ({})", cpu_names(cpus)) };
+        format!("microcode 0x{revision:x}{cpus}")
+    }));
+    facts.join(", ")
+}
+
 /// The models of the processors: `AMD EPYC 9554`; where several differ, each with its CPUs. Foreign text; empty
 /// when none is known.
 pub fn processors(machine: &Machine) -> String {
@@ -176,6 +203,27 @@ mod tests {
         ] {
             check(&spec::machine(spec).unwrap(), Some(expected));
         }
+    }
+
+    #[test]
+    fn models_of_machines_come_with_firmware_and_microcode() {
+        let mut machine = spec::machine("(4c 1G)").unwrap();
+        assert_eq!(product(&machine), "");
+        machine.product.name = Some("PowerEdge R740".to_owned());
+        machine.product.firmware_date = Some("02/24/2021".to_owned());
+        assert_eq!(product(&machine), "PowerEdge R740");
+        machine.product.vendor = Some("Dell Inc.".to_owned());
+        machine.product.firmware_version = Some("2.10.2".to_owned());
+        for cpu in machine.cpus.values_mut() {
+            cpu.microcode = Some(0x500_3006);
+        }
+        let firmware = "Dell Inc. PowerEdge R740, firmware 2.10.2 of 02/24/2021";
+        assert_eq!(product(&machine), format!("{firmware}, microcode 0x5003006"));
+        machine.cpus.get_mut(&CpuId::new(3)).unwrap().microcode = Some(0x500_2f01);
+        let both = "microcode 0x5002f01 (CPU 3), microcode 0x5003006 (CPUs 0-2)";
+        assert_eq!(product(&machine), format!("{firmware}, {both}"));
+        machine.product.name = Some("Dell Inc. R740".to_owned());
+        assert!(product(&machine).starts_with("Dell Inc. R740, "));
     }
 
     #[test]

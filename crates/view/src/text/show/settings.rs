@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Machine, NodeSet, Settings, check::node_names};
 
+use crate::digest::counts::cpu_names;
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -57,7 +58,21 @@ fn words(settings: &Settings) -> Vec<String> {
         settings.demotion_enabled.map(|on| format!("demotion {}", if on { "enabled" } else { "disabled" })),
     );
     words.extend(settings.swappiness.map(|value| format!("swappiness {value}")));
+    words.extend(governors(settings));
     words
+}
+
+/// The frequency governors, where they differ with their CPUs.
+fn governors(settings: &Settings) -> Option<String> {
+    match settings.governors.iter().collect::<Vec<_>>()[..] {
+        [] => None,
+        [(name, _)] => Some(format!("governor {name}")),
+        ref several => {
+            let words: Vec<String> =
+                several.iter().map(|(name, cpus)| format!("{name} ({})", cpu_names(cpus))).collect();
+            Some(format!("governors {}", words.join(" and ")))
+        }
+    }
 }
 
 /// Weights of weighted interleave by node, unless all are 1: `4 on nodes 0-1, 1 on node 2`.
@@ -158,6 +173,15 @@ mod tests {
         assert_eq!(weights(&settings), None);
         settings.interleave_weights.insert(NodeId::new(0), 5);
         assert_eq!(weights(&settings).as_deref(), Some("5 on node 0, 1 on node 1"));
+    }
+
+    #[test]
+    fn governors_that_differ_come_with_their_cpus() {
+        let mut settings = Settings::default();
+        settings.governors.insert("performance".to_owned(), [0, 1].into());
+        assert_eq!(words(&settings), ["governor performance"]);
+        settings.governors.insert("powersave".to_owned(), [2].into());
+        assert_eq!(words(&settings), ["governors performance (CPUs 0-1) and powersave (CPU 2)"]);
     }
 
     #[test]
