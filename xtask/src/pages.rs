@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::program;
+use crate::suite::lint;
 
 /// The program that looks; it runs under Node.
 const CHECK: &str = include_str!("pages/check.js");
@@ -48,7 +49,7 @@ pub fn run(root: &Path, pages: &Pages) -> Result<()> {
     Ok(())
 }
 
-/// Builds nodewise with PNG, runs the tests of its pictures, and returns where it is.
+/// Builds nodewise with PNG, with lints as errors, runs the tests of its pictures, and returns where it is.
 fn pictures(root: &Path) -> Result<PathBuf> {
     let with_png = ["--package", "nodewise", "--features", "png"];
     for (target, words) in [
@@ -57,7 +58,7 @@ fn pictures(root: &Path) -> Result<PathBuf> {
     ] {
         let mut tests = program::cargo(root);
         tests.arg("test").args(with_png).args(target).arg("--").args(words);
-        program::show(&mut tests)?;
+        program::show(lint::while_compiling(&mut tests))?;
     }
     // Tests build it with the features that they need, and a build without them would take minutes.
     Ok(root.join("target/debug/nodewise"))

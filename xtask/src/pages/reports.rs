@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::program;
+use crate::suite::lint;
 
 /// A report that was made.
 pub struct PageFile {
@@ -74,15 +75,9 @@ const EVIL: &str = "</script><script>window.pwned=1</script><img src=x onerror=\
 /// Makes everything.
 pub fn make(root: &Path, nodewise: &Path, folder: &Path, live: bool) -> Result<Made> {
     // A test of the views writes the documents of measurements.
-    program::quiet(program::cargo(root).args([
-        "test",
-        "--package",
-        "nodewise-view",
-        "--test",
-        "view",
-        "--",
-        "documents::",
-    ]))?;
+    let mut tests = program::cargo(root);
+    tests.args(["test", "--package", "nodewise-view", "--test", "view", "--", "documents::"]);
+    program::quiet(lint::while_compiling(&mut tests))?;
     let maker = Maker { root, nodewise, folder };
     let mut reports = Vec::new();
     for recipe in &RECIPES {
