@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
 use nodewise_view::json::{self, Saved};
 use nodewise_view::svg::{
-    Theme, bandwidth_svg, c2c_svg, figures_svg, file_svg, io_svg, latency_svg, loaded_svg, perftest_svg, sweep_svg,
-    tune_svg,
+    Theme, bandwidth_svg, c2c_svg, figures_svg, file_svg, io_svg, latency_svg, loaded_svg, perftest_svg,
+    sweep_svg, tune_svg,
 };
 use nodewise_view::{Style, csv, text};
 

@@ -7,7 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use nodewise_measure::figures::{FigureTable, FigureUnit, MatrixSides, ToolFigures};
 
 /// A matrix of latencies as Intel Memory Latency Checker prints it, with `-` for what is not measured.
-fn printed(cells: &std::collections::BTreeMap<(nodewise_machine::NodeId, nodewise_machine::NodeId), f64>) -> String {
+fn printed(
+    cells: &std::collections::BTreeMap<(nodewise_machine::NodeId, nodewise_machine::NodeId), f64>,
+) -> String {
     let columns: std::collections::BTreeSet<_> = cells.keys().map(|(_, column)| *column).collect();
     let rows: std::collections::BTreeSet<_> = cells.keys().map(|(row, _)| *row).collect();
     let mut text = "Measuring idle latencies (in ns)...\nNuma node".to_owned();
@@ -33,7 +35,8 @@ fuzz_target!(|text: &str| {
             FigureTable::Matrix { sides, unit, cells } => {
                 assert!(cells.values().all(|value| *value > 0.0 && value.is_finite()));
                 if (*sides, *unit) == (MatrixSides::Memory, FigureUnit::Ns) {
-                    let again = ToolFigures::parse(&printed(cells)).expect("it is known").expect("it was printed");
+                    let again =
+                        ToolFigures::parse(&printed(cells)).expect("it is known").expect("it was printed");
                     assert_eq!(again.groups[0].table, group.table);
                 }
             }
