@@ -36,16 +36,20 @@ fn policy_of(word: &str, nodes: Vec<u32>) -> PyResult<MemPolicy> {
     Ok(MemPolicy::new(mode, set_of(nodes)))
 }
 
-/// The node of each small page of a range; -1 not present, -2 the zero page or unmapped, -3 unknown.
-#[pyfunction]
-fn locate(py: Python<'_>, address: usize, length: usize) -> PyResult<Vec<i64>> {
-    // The pages that the range touches, not those that begin in it.
+/// The addresses of the small pages that a range touches, not only of those that begin in it.
+fn touched(address: usize, length: usize) -> impl Iterator<Item = usize> {
     let page = pages::page_size();
     let start = address - address % page;
     let length = if length == 0 { 0 } else { length.saturating_add(address - start) };
-    let mut places = Vec::with_capacity(length.div_ceil(page));
+    pages::addresses(start, length, page)
+}
+
+/// The node of each small page of a range; -1 not present, -2 the zero page or unmapped, -3 unknown.
+#[pyfunction]
+fn locate(py: Python<'_>, address: usize, length: usize) -> PyResult<Vec<i64>> {
+    let mut places = Vec::new();
     let located = py.detach(|| {
-        pages::locate(Task::CURRENT, pages::addresses(start, length, page), |_, place| {
+        pages::locate(Task::CURRENT, touched(address, length), |_, place| {
             places.push(match place {
                 PageLocation::Node(node) => i64::from(node.number()),
                 PageLocation::NotPresent => NOT_PRESENT,
@@ -61,11 +65,8 @@ fn locate(py: Python<'_>, address: usize, length: usize) -> PyResult<Vec<i64>> {
 /// Moves the pages of a range to a node, and returns how many are there then.
 #[pyfunction]
 fn move_to(py: Python<'_>, address: usize, length: usize, node: u32) -> PyResult<u64> {
-    let page = pages::page_size();
-    let start = address - address % page;
-    let length = if length == 0 { 0 } else { length.saturating_add(address - start) };
     let node = NodeId::new(node);
-    let moves = pages::addresses(start, length, page).map(|address| (address, node));
+    let moves = touched(address, length).map(|page| (page, node));
     let counts = py.detach(|| pages::move_each(Task::CURRENT, moves, nodewise_syscall::PageScope::Own));
     Ok(counts.map_err(refused)?.on(node))
 }
@@ -130,7 +131,7 @@ fn node_of(device: &str) -> PyResult<u32> {
     Ok(node.map_err(|error| PyValueError::new_err(error.to_string()))?.number())
 }
 
-/// Memory with a policy of its own, given back when it is no longer referenced.
+/// Memory with a policy of its own, unmapped with the last reference to it.
 #[pyclass(frozen)]
 struct Buffer(NodeBuffer);
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 
 #: What ends a measurement with results: Ctrl-C, findings.
 _RESULTS = (0, 1)
@@ -19,6 +19,22 @@ class CommandError(RuntimeError):
     def __init__(self, words: Sequence[str], code: int, message: str) -> None:
         super().__init__(message or f"nodewise {' '.join(words)}: exit code {code}")
         self.code = code
+
+
+class Document(Mapping[str, Any]):
+    """A JSON document of the command as a mapping; what is asked most is an attribute of what is made of it."""
+
+    def __init__(self, document: Dict[str, Any]) -> None:
+        self._document = document
+
+    def __getitem__(self, key: str) -> Any:
+        return self._document[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
 
 
 def command_path() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Optional
 
 from . import _command
 
@@ -28,21 +28,12 @@ class Picture:
             file.write(self.svg)
 
 
-class Machine(Mapping[str, Any]):
-    """A machine: the document ``nodewise.machine/1`` as a mapping, and what is asked most as attributes."""
+class Machine(_command.Document):
+    """A machine: the document ``nodewise.machine/1``."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._document: Dict[str, Any] = _command.document(["show", "--machine", source])
-
-    def __getitem__(self, key: str) -> Any:
-        return self._document[key]
-
-    def __iter__(self):
-        return iter(self._document)
-
-    def __len__(self) -> int:
-        return len(self._document)
+        super().__init__(_command.document(["show", "--machine", source]))
 
     @property
     def nodes(self) -> List[Dict[str, Any]]:

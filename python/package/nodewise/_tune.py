@@ -8,7 +8,7 @@ import pickle
 import shlex
 import sys
 import tempfile
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from . import _command
 
@@ -16,22 +16,13 @@ from . import _command
 _METRIC = r"nodewise-seconds ([0-9.eE+-]+)"
 
 
-class Study(Mapping[str, Any]):
-    """The result of a study: the document ``nodewise.tune``, and what is asked most as attributes."""
+class Study(_command.Document):
+    """The result of a study: the document ``nodewise.tune/2``."""
 
     def __init__(self, document: Dict[str, Any], text: str, svg: str) -> None:
-        self._document = document
+        super().__init__(document)
         self.text = text
         self.svg = svg
-
-    def __getitem__(self, key: str) -> Any:
-        return self._document[key]
-
-    def __iter__(self):
-        return iter(self._document)
-
-    def __len__(self) -> int:
-        return len(self._document)
 
     @property
     def placements(self) -> List[Dict[str, Any]]:
