@@ -63,6 +63,12 @@ impl Answer {
         self.words.insert(word.into(), meaning.into());
     }
 
+    fn offer_verbs(&mut self, command: &Command) {
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            self.offer(verb.get_name(), verb.get_about().map(ToString::to_string).unwrap_or_default());
+        }
+    }
+
     /// The lines for the shell, for words that begin with `begun`; its first `behind` bytes are left out, which the
     /// shell keeps.
     fn lines(&self, begun: &str, behind: usize) -> String {
@@ -237,10 +243,7 @@ impl<'c> Position<'c> {
             None => Answer::default(),
         };
         if self.positional == 0 {
-            let verbs = self.command.get_subcommands().filter(|verb| !verb.is_hide_set());
-            for verb in verbs {
-                answer.offer(verb.get_name(), verb.get_about().map(ToString::to_string).unwrap_or_default());
-            }
+            answer.offer_verbs(self.command);
         }
         answer
     }

@@ -32,14 +32,15 @@ fn pages() -> BTreeMap<String, String> {
 fn collect(command: &Command, parent: Option<&str>, pages: &mut BTreeMap<String, String>) {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     pages.insert(format!("{name}.1"), page(command, &name, parent));
-    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && !is_tool(verb)) {
+    for verb in verbs_with_pages(command) {
         collect(verb, Some(&name), pages);
     }
 }
 
-/// Whether a verb is one of numactl's tools, which have pages of their own.
-fn is_tool(verb: &Command) -> bool {
-    Tool::ALL.iter().any(|tool| tool.name() == verb.get_name())
+/// The verbs whose pages are written here: numactl's tools have others.
+fn verbs_with_pages(command: &Command) -> impl Iterator<Item = &Command> {
+    let is_tool = |verb: &Command| Tool::ALL.iter().any(|tool| tool.name() == verb.get_name());
+    command.get_subcommands().filter(move |verb| !verb.is_hide_set() && !is_tool(verb))
 }
 
 fn page(command: &Command, name: &str, parent: Option<&str>) -> String {
@@ -70,9 +71,8 @@ fn page(command: &Command, name: &str, parent: Option<&str>) -> String {
     let mut text =
         text.replace(&format!("\n.SH {heading}\n"), &format!("\n.SH {}\n", heading.to_uppercase()));
     text += &fs::read_to_string(folder().join("sections").join(format!("{name}.roff"))).unwrap_or_default();
-    let mut related: BTreeSet<String> = command
-        .get_subcommands()
-        .filter(|verb| !verb.is_hide_set() && !is_tool(verb) && parent.is_some())
+    let mut related: BTreeSet<String> = verbs_with_pages(command)
+        .filter(|_| parent.is_some())
         .map(|verb| format!("{name}-{}", verb.get_name()))
         .collect();
     related.extend(["nodewise".to_owned()].into_iter().chain(parent.map(str::to_owned)));
@@ -193,7 +193,7 @@ fn every_option_has_its_line_on_its_page() {
             let written = format!("\\-\\-{}\\fR", option.replace('-', "\\-"));
             assert!(page.contains(&written), "{}: {written}", command.get_name());
         }
-        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && !is_tool(verb)) {
+        for verb in verbs_with_pages(command) {
             check(verb, pages);
         }
     }

@@ -1,8 +1,8 @@
 //! The values that fit an argument: its own where it has a list, else what its name in the help asks for.
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, CommandFactory as _};
 use nodewise_diagnose::rules;
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{Machine, NodeId, PolicyMode};
 use nodewise_source::Detail;
 use nodewise_source::process::search;
 use nodewise_source::tree::Tree;
@@ -13,15 +13,18 @@ use crate::cli::topics::TOPICS;
 use crate::input;
 use crate::scenario::SHIPPED;
 
-/// Policies as `explain` and `shm` take them; nodes follow a colon.
-const POLICIES: [(&str, &str); 6] = [
-    ("default", "the policy that programs start with"),
-    ("local", "the node of the CPU that touches a page first"),
-    ("bind:", "these nodes only"),
-    ("preferred:", "this node first"),
-    ("interleave:", "page by page over these nodes"),
-    ("weighted-interleave:", "page by page, in proportion to weights"),
-];
+/// A policy in a few words.
+const fn policy_meaning(mode: PolicyMode) -> &'static str {
+    match mode {
+        PolicyMode::Default => "the policy that programs start with",
+        PolicyMode::Local => "the node of the CPU that touches a page first",
+        PolicyMode::Bind => "these nodes only",
+        PolicyMode::Preferred => "this node first",
+        PolicyMode::PreferredMany => "these nodes first",
+        PolicyMode::Interleave => "page by page over these nodes",
+        PolicyMode::WeightedInterleave => "page by page, in proportion to weights",
+    }
+}
 
 /// Completions of an argument whose value begins with `begun`, on the machine that was named.
 pub fn values(argument: &Arg, begun: &str, machine: Option<&str>) -> Answer {
@@ -80,8 +83,10 @@ fn by_name(name: &str, argument: &Arg, begun: &str, named: Option<&str>, answer:
         }
         "PID" => processes(answer),
         "POLICY" => {
-            for (policy, meaning) in POLICIES {
-                answer.offer(policy, meaning);
+            for mode in PolicyMode::ALL {
+                // Nodes follow a colon.
+                let colon = if matches!(mode, PolicyMode::Default | PolicyMode::Local) { "" } else { ":" };
+                answer.offer(format!("{}{colon}", mode.word()), policy_meaning(mode));
             }
         }
         "RULE" | "RULE[:SUBJECT]" => {
@@ -89,7 +94,7 @@ fn by_name(name: &str, argument: &Arg, begun: &str, named: Option<&str>, answer:
                 answer.offer(rule.id, rule.title);
             }
         }
-        "VERB" => verbs(answer),
+        "VERB" => answer.offer_verbs(&Cli::command()),
         "TOPIC" => {
             for topic in &TOPICS {
                 answer.offer(topic.names[0], topic.about);
@@ -167,11 +172,3 @@ fn processes(answer: &mut Answer) {
 
 /// Bytes of a meaning behind which no more is added.
 const MOST_OF_A_MEANING: usize = 40;
-
-/// The verbs of nodewise, for `help`.
-fn verbs(answer: &mut Answer) {
-    let root = Cli::command();
-    for verb in root.get_subcommands().filter(|verb| !Command::is_hide_set(verb)) {
-        answer.offer(verb.get_name(), verb.get_about().map(ToString::to_string).unwrap_or_default());
-    }
-}
