@@ -2,7 +2,7 @@
 //! that makes it libnuma.
 
 pub mod bench;
-mod build;
+pub mod build;
 pub mod clients;
 mod places;
 mod symbols;
@@ -17,7 +17,7 @@ use places::Places;
 pub use symbols::versioned;
 
 /// That of this machine; `None` on one that the library is not built for.
-fn own() -> Option<Arch> {
+pub fn own() -> Option<Arch> {
     Arch::from_compiler(std::env::consts::ARCH)
 }
 

@@ -44,8 +44,7 @@ pub struct Packaging {
 impl Packaging {
     /// A packaging of the clone, into its target folder unless another is named.
     pub fn new(root: &Path, arch: Option<Arch>, profile: &str, out: Option<PathBuf>) -> Result<Self> {
-        let own = || Arch::from_compiler(std::env::consts::ARCH);
-        let arch = arch.or_else(own).context("packages are made for x86_64 and aarch64")?;
+        let arch = arch.or_else(libnuma::own).context("packages are made for x86_64 and aarch64")?;
         Ok(Self {
             root: root.to_owned(),
             arch,
@@ -64,7 +63,7 @@ impl Packaging {
 
 /// Makes all packages of a machine, and names them with their sizes.
 pub fn run(packaging: &Packaging) -> Result<Vec<PathBuf>> {
-    need_tools()?;
+    need(&TOOLS)?;
     let binaries = Binaries::build(packaging)?;
     let libnuma = packaging.work("libnuma");
     empty(&libnuma)?;
@@ -112,16 +111,10 @@ fn sums(packaging: &Packaging, files: &[PathBuf]) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Installs the tools that are missing, or says how.
-fn need_tools() -> Result<()> {
-    let missing: Vec<&str> = TOOLS.into_iter().filter(|package| !is_installed(package)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if !rustix::process::geteuid().is_root() {
-        bail!("missing: run sudo apt-get install {}", missing.join(" "));
-    }
-    program::install_packages(&missing)
+/// Installs those of the packages that are missing, or says how.
+fn need(packages: &[&str]) -> Result<()> {
+    let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
+    program::need_packages(&missing)
 }
 
 fn is_installed(package: &str) -> bool {

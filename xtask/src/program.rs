@@ -21,6 +21,16 @@ pub fn metadata(folder: &Path) -> Result<Value> {
     serde_json::from_str(&read(&mut command)?).context("cargo metadata is not JSON")
 }
 
+/// All crates that this workspace is compiled from for a target, with cargo's options that choose features; fetched
+/// where they are missing.
+pub fn resolved(folder: &Path, target: &str, options: &[&str]) -> Result<Value> {
+    let mut command = cargo(folder);
+    command
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
+        .args(options);
+    serde_json::from_str(&read(&mut command)?).context("cargo metadata is not JSON")
+}
+
 /// The tests of the lab, with these options of cargo's; the words behind are theirs.
 pub fn lab_tests(folder: &Path, options: &[&str]) -> Command {
     let mut command = cargo(folder);
@@ -39,6 +49,18 @@ pub fn add_target(target: &str) -> Result<bool> {
     }
     quiet(Command::new("rustup").args(["target", "add", target]))?;
     Ok(true)
+}
+
+/// Installs packages of Debian's that are missing; without root, fails with the line to run.
+pub fn need_packages(missing: &[&str]) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !rustix::process::geteuid().is_root() {
+        bail!("programs are missing: sudo apt-get {} {}", INSTALL.join(" "), missing.join(" "));
+    }
+    println!("packages: installing {}", missing.join(" "));
+    install_packages(missing)
 }
 
 /// Installs packages of Debian's; only root can.

@@ -45,9 +45,14 @@ impl Tools {
         if self.prefix.is_empty() { String::new() } else { format!("-{}", self.prefix.trim_end_matches('-')) }
     }
 
+    /// The name of one of them.
+    pub fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
     /// One of them, to be run in a folder.
     pub fn command(&self, name: &str, folder: &Path) -> Command {
-        let mut command = Command::new(format!("{}{name}", self.prefix));
+        let mut command = Command::new(self.name(name));
         command.current_dir(folder).env("LC_ALL", "C");
         command
     }

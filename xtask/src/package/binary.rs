@@ -2,29 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use nodewise_lab::Arch;
-use nodewise_lab::tools::find_program;
+use anyhow::{Context, Result};
 
 use super::Packaging;
 use crate::dist::FIXED;
+use crate::libnuma::build::Tools;
 use crate::program;
 
-/// Where both forms of the command are.
+/// Both forms of the command, and the programs of binutils for them.
 pub struct Binaries {
     pub dynamic: PathBuf,
     pub fixed: PathBuf,
+    pub tools: Tools,
 }
 
 impl Binaries {
     /// Compiles both.
     pub fn build(packaging: &Packaging) -> Result<Self> {
-        Ok(Self { dynamic: build(packaging, "")?, fixed: build(packaging, FIXED)? })
+        let tools = Tools::find(packaging.arch)?;
+        let (dynamic, fixed) = (build(packaging, &tools, "")?, build(packaging, &tools, FIXED)?);
+        Ok(Self { dynamic, fixed, tools })
     }
 
     /// The newest version of the C library whose symbols the dynamic command needs, such as `2.34`.
     pub fn libc(&self) -> Result<String> {
-        let symbols = program::read(std::process::Command::new("objdump").arg("-T").arg(&self.dynamic))?;
+        let symbols =
+            program::read(self.tools.command("objdump", Path::new("/")).arg("-T").arg(&self.dynamic))?;
         let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
             let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
             let numbers: Option<Vec<u32>> = rest[..end].split('.').map(|part| part.parse().ok()).collect();
@@ -35,7 +38,7 @@ impl Binaries {
     }
 }
 
-fn build(packaging: &Packaging, flags: &str) -> Result<PathBuf> {
+fn build(packaging: &Packaging, tools: &Tools, flags: &str) -> Result<PathBuf> {
     let triple = format!("{}-unknown-linux-gnu", packaging.arch.compiler());
     program::add_target(&triple)?;
     let kind = if flags.is_empty() { "dynamic" } else { "static" };
@@ -47,10 +50,8 @@ fn build(packaging: &Packaging, flags: &str) -> Result<PathBuf> {
     command.args(["--profile", &packaging.profile]);
     command.env("RUSTFLAGS", format!("{flags} {}", unnamed_paths(&packaging.root)).trim());
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_INCREMENTAL", "0");
-    if let Some(linker) = linker(packaging.arch)? {
-        let variable = triple.to_uppercase().replace('-', "_");
-        command.env(format!("CARGO_TARGET_{variable}_LINKER"), linker);
-    }
+    let variable = triple.to_uppercase().replace('-', "_");
+    command.env(format!("CARGO_TARGET_{variable}_LINKER"), tools.name("gcc"));
     program::show(&mut command)?;
     let folder = if packaging.profile == "dev" { "debug" } else { &packaging.profile };
     Ok(target.join(triple).join(folder).join("nodewise"))
@@ -65,19 +66,4 @@ fn unnamed_paths(root: &Path) -> String {
         flags += &format!(" --remap-path-prefix={}=/cargo", home.display());
     }
     flags
-}
-
-/// The linker for another machine.
-fn linker(arch: Arch) -> Result<Option<&'static str>> {
-    if Arch::from_compiler(std::env::consts::ARCH) == Some(arch) {
-        return Ok(None);
-    }
-    let name = match arch {
-        Arch::X86 => "x86_64-linux-gnu-gcc",
-        Arch::Arm => "aarch64-linux-gnu-gcc",
-    };
-    if find_program(name).is_none() {
-        bail!("{name} is missing: install Debian's gcc-{}", name.trim_end_matches("-gcc"));
-    }
-    Ok(Some(name))
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::Packaging;
-use super::tree::{PACKAGES, Trees, put, put_packed};
+use super::tree::{PACKAGES, Trees, put, put_packed, walk};
 use crate::{libnuma, program};
 
 /// Who answers for the packages, as `changelog` names them.
@@ -102,10 +102,9 @@ fn make_one(
 fn symbols(packaging: &Packaging) -> Result<String> {
     let mut lines: Vec<String> = Vec::new();
     for (symbol, version) in libnuma::versioned(&packaging.root, packaging.arch)? {
-        // Debian's own file names 2.0.11 for all that its oldest release had.
+        // As in the file of Debian's libnuma1 2.0.16, which ends with libnuma_1.6; 2.0.19 has the later ones.
         let since = match version.as_str() {
-            "libnuma_2.1" | "libnuma_2.2" => "2.0.19",
-            "libnuma_1.7" => "2.0.16",
+            "libnuma_1.7" | "libnuma_2.1" | "libnuma_2.2" => "2.0.19",
             "libnuma_1.6" | "libnuma_1.5" => "2.0.15",
             _ => "2.0.11",
         };
@@ -113,7 +112,8 @@ fn symbols(packaging: &Packaging) -> Result<String> {
     }
     lines.sort();
     lines.dedup();
-    Ok(format!("libnuma.so.1 libnuma1 #MINVER#\n{}\n", lines.join("\n")).replace(" #MINVER#", " (>= 2.0.11)"))
+    // dpkg-shlibdeps puts the newest release of the symbols that a program uses in the place of #MINVER#.
+    Ok(format!("libnuma.so.1 libnuma1 #MINVER#\n{}\n", lines.join("\n")))
 }
 
 /// The sums of all files of a tree, as `md5sum` prints them.
@@ -143,20 +143,6 @@ fn open_folders(tree: &Path) -> Result<()> {
         }
         Ok(())
     })
-}
-
-/// Visits a folder and all below it.
-pub fn walk(folder: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
-    visit(folder)?;
-    let mut entries: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        entries.push(entry?.path());
-    }
-    entries.sort();
-    for path in entries {
-        if fs::symlink_metadata(&path)?.is_dir() { walk(&path, visit)? } else { visit(&path)? }
-    }
-    Ok(())
 }
 
 fn read(file: &Path) -> Result<String> {

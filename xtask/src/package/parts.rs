@@ -12,11 +12,8 @@ use crate::program;
 
 /// Writes it.
 pub fn make(packaging: &Packaging) -> Result<PathBuf> {
-    let mut command = program::cargo(&packaging.root);
-    command.args(["metadata", "--format-version", "1", "--locked", "--filter-platform"]);
-    command.arg(format!("{}-unknown-linux-gnu", packaging.arch.compiler()));
-    let metadata: Value =
-        serde_json::from_str(&program::read(&mut command)?).context("cargo metadata is not JSON")?;
+    let target = format!("{}-unknown-linux-gnu", packaging.arch.compiler());
+    let metadata = program::resolved(&packaging.root, &target, &[])?;
     let lock = fs::read_to_string(packaging.root.join("Cargo.lock")).context("Cargo.lock")?;
     let document =
         document(&metadata, &checksums(&lock), &packaging.version).context("cargo metadata lacks a field")?;

@@ -19,11 +19,7 @@ const SCRIPT: &str = include_str!("root.sh");
 /// Tries the packages in a clean root of each release.
 pub fn run(packaging: &Packaging, releases: &[String]) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "a root with other users needs root: run it with sudo");
-    let mut needed = vec!["mmdebstrap", "util-linux"];
-    needed.retain(|package| !super::is_installed(package));
-    if !needed.is_empty() {
-        program::install_packages(&needed)?;
-    }
+    super::need(&["mmdebstrap", "util-linux"])?;
     for release in releases {
         one(packaging, release).with_context(|| format!("in a clean root of {release}"))?;
     }

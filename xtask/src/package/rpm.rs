@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use nodewise_lab::Arch;
 
-use super::tree::{PACKAGES, Trees, files_of};
-use super::{Packaging, debian, empty};
+use super::tree::{PACKAGES, Trees, files_of, walk};
+use super::{Packaging, empty};
 use crate::program;
 
 /// The packages, by the names that RPM's distributions would give them.
@@ -28,9 +28,7 @@ pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
     let machine = packaging.arch.compiler();
     let mut command = Command::new("rpmbuild");
     command.args(["-bb", "--quiet", "--target", machine]);
-    let library = match packaging.arch {
-        Arch::X86 | Arch::Arm => "Provides: libnuma.so.1()(64bit)",
-    };
+    let library = "Provides: libnuma.so.1()(64bit)";
     let folder = work.display();
     let definitions = [
         format!("_topdir {folder}/top"),
@@ -69,7 +67,7 @@ pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
 fn lay_out(from: &Path, to: &Path, arch: Arch) -> Result<String> {
     let multiarch = format!("usr/lib/{}-linux-gnu", arch.compiler());
     let mut list = String::new();
-    debian::walk(from, &mut |path| {
+    walk(from, &mut |path| {
         let inside = path.strip_prefix(from).unwrap_or(path).to_string_lossy().into_owned();
         let metadata = fs::symlink_metadata(path)?;
         if metadata.is_dir() || inside.starts_with("usr/share/lintian") {

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::binary::Binaries;
-use super::tree::{Trees, put};
-use super::{Packaging, debian, empty};
+use super::tree::{Trees, put, strip, walk};
+use super::{Packaging, empty};
 use crate::program;
 
 /// Files of the clone that go along.
@@ -21,14 +21,14 @@ pub fn make(packaging: &Packaging, binaries: &Binaries, trees: &Trees) -> Result
     empty(&work)?;
     let folder = work.join(&name);
     let from = trees.root("nodewise");
-    debian::walk(&from.join("usr/share"), &mut |path| {
+    walk(&from.join("usr/share"), &mut |path| {
         let inside = path.strip_prefix(from.join("usr")).unwrap_or(path);
         let is_debians = inside.starts_with("share/doc") || inside.starts_with("share/lintian");
         if path.is_file() && !is_debians { put(path, &folder.join(inside)) } else { Ok(()) }
     })?;
     let command = folder.join("usr/bin/nodewise");
     put(&binaries.fixed, &command)?;
-    super::tree::strip(packaging, &command)?;
+    strip(binaries, &command)?;
     fs::rename(folder.join("usr/bin"), folder.join("bin"))?;
     fs::remove_dir(folder.join("usr"))?;
     for file in FILES {

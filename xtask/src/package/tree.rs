@@ -13,8 +13,6 @@ use crate::program;
 
 /// The packages, by Debian's names.
 pub const PACKAGES: [&str; 4] = ["nodewise", "nodewise-numactl", "nodewise-libnuma1", "nodewise-libnuma-dev"];
-/// Names that the command has in another way of being called.
-const TOOLS: [&str; 5] = ["numactl", "numastat", "migratepages", "migspeed", "memhog"];
 /// Pages of docs that people read where the program is installed.
 const DOCS: [&str; 3] = ["docs/rules.md", "docs/balance.md", "docs/compat.md"];
 
@@ -47,7 +45,7 @@ impl Trees {
         let from = &packaging.root;
         let file = to.join("usr/bin/nodewise");
         put(&binaries.dynamic, &file)?;
-        strip(packaging, &file)?;
+        strip(binaries, &file)?;
         for page in files_of(&from.join("packaging/man"))? {
             put_packed(&page, &to.join("usr/share/man/man1"))?;
         }
@@ -75,10 +73,9 @@ impl Trees {
     fn tools(&self, packaging: &Packaging) -> Result<()> {
         let to = self.root("nodewise-numactl");
         fs::create_dir_all(to.join("usr/bin"))?;
-        for tool in TOOLS {
-            symlink("nodewise", to.join("usr/bin").join(tool))?;
-        }
+        // A test of the command holds the pages against its names.
         for page in files_of(&packaging.root.join("packaging/man/tools"))? {
+            symlink("nodewise", to.join("usr/bin").join(page.file_stem().unwrap_or_default()))?;
             put_packed(&page, &to.join("usr/share/man/man8"))?;
         }
         Ok(())
@@ -137,10 +134,22 @@ pub fn put_packed(from: &Path, folder: &Path) -> Result<()> {
     program::quiet(Command::new("gzip").args(["-9", "-n", "-f"]).arg(&to))
 }
 
-/// Takes symbols out of a program.
-pub fn strip(packaging: &Packaging, file: &Path) -> Result<()> {
-    let own = nodewise_lab::Arch::from_compiler(std::env::consts::ARCH) == Some(packaging.arch);
-    let name =
-        if own { "strip".to_owned() } else { format!("{}-linux-gnu-strip", packaging.arch.compiler()) };
-    program::quiet(Command::new(name).args(["--strip-all", "--remove-section=.comment"]).arg(file))
+/// Takes symbols out of a program, those of libraries in it, too.
+pub fn strip(binaries: &Binaries, file: &Path) -> Result<()> {
+    let mut strip = binaries.tools.command("strip", Path::new("/"));
+    program::quiet(strip.args(["--strip-all", "--remove-section=.comment"]).arg(file))
+}
+
+/// Visits a folder and all below it.
+pub fn walk(folder: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+    visit(folder)?;
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        entries.push(entry?.path());
+    }
+    entries.sort();
+    for path in entries {
+        if fs::symlink_metadata(&path)?.is_dir() { walk(&path, visit)? } else { visit(&path)? }
+    }
+    Ok(())
 }

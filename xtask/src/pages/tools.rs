@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nodewise_lab::tools::find_program;
-use rustix::process::geteuid;
 use serde_json::Value;
 
 use crate::program;
@@ -24,13 +23,7 @@ pub fn install(folder: &Path) -> Result<PathBuf> {
         .filter(|(name, _)| find_program(name).is_none())
         .map(|(_, package)| *package)
         .collect();
-    if !missing.is_empty() {
-        if !geteuid().is_root() {
-            bail!("programs are missing: sudo apt-get {} {}", program::INSTALL.join(" "), missing.join(" "));
-        }
-        println!("packages: installing {}", missing.join(" "));
-        program::install_packages(&missing)?;
-    }
+    program::need_packages(&missing)?;
     let wanted: Vec<String> = PACKAGES
         .iter()
         .filter(|(name, release)| installed(folder, name).as_deref() != Some(*release))

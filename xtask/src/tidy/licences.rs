@@ -32,20 +32,15 @@ pub struct Package {
 pub fn packages(root: &Path) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for target in TARGETS {
-        let mut command = program::cargo(root);
-        // Not `--offline`: on a new machine only the crates that xtask needs have been fetched.
-        command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
-        command.args(["--filter-platform", target]);
-        let text = program::read(&mut command)?;
-        packages.extend(parse_metadata(&text).context("cargo metadata is not what tidy expects")?);
+        let metadata = program::resolved(root, target, &["--all-features"])?;
+        packages.extend(parse_metadata(&metadata).context("cargo metadata is not what tidy expects")?);
     }
     packages.sort();
     packages.dedup();
     Ok(packages)
 }
 
-fn parse_metadata(text: &str) -> Option<Vec<Package>> {
-    let metadata: Value = serde_json::from_str(text).ok()?;
+fn parse_metadata(metadata: &Value) -> Option<Vec<Package>> {
     let foreign = metadata["packages"].as_array()?.iter().filter(|package| !package["source"].is_null());
     foreign
         .map(|package| {
@@ -198,7 +193,14 @@ mod tests {
         let text = r#"{"packages": [{"name": "ours", "version": "1.0.0", "source": null, "license": "MIT"},
             {"name": "theirs", "version": "2.1.0", "source": "registry", "license": null}]}"#;
         let theirs = Package { name: "theirs 2.1.0".to_owned(), licence: None };
-        assert_eq!(parse_metadata(text), Some(vec![theirs]));
-        assert_eq!(parse_metadata("{}"), None);
+        assert_eq!(parse_metadata(&serde_json::from_str(text).unwrap()), Some(vec![theirs]));
+        assert_eq!(parse_metadata(&serde_json::from_str("{}").unwrap()), None);
+    }
+
+    #[test]
+    fn cargo_deny_allows_the_same_licences() {
+        let deny = include_str!("../../../deny.toml");
+        let quoted: Vec<String> = ALLOWED.iter().map(|licence| format!("\"{licence}\"")).collect();
+        assert!(deny.contains(&format!("\nallow = [{}]\n", quoted.join(", "))), "{quoted:?}");
     }
 }
