@@ -244,49 +244,42 @@ pub enum Extent {
     Managed,
 }
 
+type Checks = &'static [(&'static str, Check)];
+
+/// Extents with their words on a command line and their checks.
+const EXTENTS: &[(Extent, &str, &[Checks])] = &[
+    (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL]),
+    (Extent::Short, "short", &[PLACEMENT, CHECKS, MODEL]),
+    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING]),
+    (Extent::Own, "own", &[PLACEMENT, MODEL]),
+    (Extent::Model, "model", &[MODEL]),
+    (Extent::Plugged, "plugged", &[PLUGGED]),
+    (Extent::Soak, "soak", &[SOAK]),
+    (Extent::Sick, "sick", &[SICK]),
+    (Extent::Off, "off", &[OFF]),
+    (Extent::Emulated, "emulated", &[EMULATED]),
+    (Extent::Bare, "bare", &[BARE]),
+    (Extent::Managed, "managed", &[MANAGED]),
+];
+
 impl Extent {
-    const ALL: [(Self, &str); 12] = [
-        (Self::All, "all"),
-        (Self::Short, "short"),
-        (Self::Moving, "moving"),
-        (Self::Own, "own"),
-        (Self::Model, "model"),
-        (Self::Plugged, "plugged"),
-        (Self::Soak, "soak"),
-        (Self::Sick, "sick"),
-        (Self::Off, "off"),
-        (Self::Emulated, "emulated"),
-        (Self::Bare, "bare"),
-        (Self::Managed, "managed"),
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        EXTENTS.iter().map(|(extent, ..)| *extent)
+    }
 
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
-        Self::ALL.into_iter().find(|(extent, _)| *extent == self).expect("each has a word").1
+        EXTENTS.iter().find(|(extent, ..)| *extent == self).expect("each has a word").1
     }
 
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, text)| *text == word).map(|(extent, _)| extent)
+        EXTENTS.iter().find(|(_, text, _)| *text == word).map(|(extent, ..)| *extent)
     }
 }
 
 /// The checks of a machine.
 pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
-    let parts = match extent {
-        Extent::All => [PLACEMENT, CHECKS, LONG, MODEL, &[]],
-        Extent::Short => [PLACEMENT, CHECKS, MODEL, &[], &[]],
-        Extent::Moving => [PLACEMENT, MODEL, MOVING, RUNNING, &[]],
-        Extent::Own => [PLACEMENT, &[], MODEL, &[], &[]],
-        Extent::Model => [MODEL, &[], &[], &[], &[]],
-        Extent::Plugged => [PLUGGED, &[], &[], &[], &[]],
-        Extent::Soak => [SOAK, &[], &[], &[], &[]],
-        Extent::Sick => [SICK, &[], &[], &[], &[]],
-        Extent::Off => [OFF, &[], &[], &[], &[]],
-        Extent::Managed => [MANAGED, &[], &[], &[], &[]],
-        Extent::Bare => [BARE, &[], &[], &[], &[]],
-        Extent::Emulated => [EMULATED, &[], &[], &[], &[]],
-    };
-    parts.into_iter().flatten()
+    EXTENTS.iter().filter(move |(of, ..)| *of == extent).flat_map(|(.., parts)| *parts).copied().flatten()
 }
 
 /// Fails with both values when they differ.

@@ -24,6 +24,7 @@ mod program;
 mod random;
 mod script;
 mod setting;
+mod sick_guests;
 mod watchdog;
 mod zoneinfo;
 
@@ -35,6 +36,7 @@ use nodewise_machine::Bytes;
 use crate::checks::{Extent, Load};
 use crate::guest::{Guest, Plan};
 use crate::random::Drawn;
+use crate::sick_guests::SICK;
 
 /// The machines: architecture, name, and a spec for the lab.
 pub const LAYOUTS: [(Arch, &str, &str); 4] = [
@@ -61,14 +63,6 @@ const PLUGGED: (&str, &str) = (
 
 /// A machine for managers of placement, with room for programs of the size from which numad moves any.
 const MANAGED: &str = "4x(1c 1G); dist=20";
-
-/// Machines for rules of doctor, which `--sick` boots: name, spec, words for the kernel, and checks.
-const SICK: [(&str, &str, &str, Extent); 4] = [
-    ("sick", LAYOUTS[0].2, "hugepages=8 numa_policy=interleave:all", Extent::Sick),
-    ("sick-without-nodes", LAYOUTS[0].2, "numa=off", Extent::Off),
-    ("sick-emulated", "(2c 1G)", "numa=fake=4", Extent::Emulated),
-    ("sick-without-memory", PLUGGED.0, "", Extent::Bare),
-];
 
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Two are cut into emulated nodes, two have a window for CXL memory, three a slower tier:
@@ -153,11 +147,10 @@ fn main() {
         let plan = Plan { load: Some(load), ..Plan::new(Arch::X86, spec, Extent::Soak) };
         Guest::new("migration".to_owned(), plan, choice(fixed_kernel), tells_times)
     });
-    let sick = SICK.into_iter().filter(|_| options.iter().any(|word| word == "--sick"));
-    let sick = sick.map(|(name, spec, append, extent)| {
-        let append = Some(append.to_owned()).filter(|append| !append.is_empty());
-        let plan = Plan { append, ..Plan::new(Arch::X86, spec, extent) };
-        Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
+    let sick = SICK.iter().filter(|_| options.iter().any(|word| word == "--sick"));
+    let sick = sick.map(|sick| {
+        let kernel = choice(sick.kernel.unwrap_or(fixed_kernel));
+        Guest::new(sick.name.to_owned(), sick.plan(), kernel, tells_times)
     });
     let managed = value("--managed").map(|_| {
         let length = std::time::Duration::from_secs(number("--managed", 0));
@@ -234,9 +227,7 @@ fn table_has_all_kinds() -> Result<(), Failed> {
 fn named_checks_exist() -> Result<(), Failed> {
     let page = include_str!("../../../../docs/doctor.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
-    let extents =
-        [Extent::Moving, Extent::Plugged, Extent::Sick, Extent::Off, Extent::Emulated, Extent::Bare];
-    let names: Vec<&str> = extents.into_iter().flat_map(checks::of_machine).map(|(name, _)| *name).collect();
+    let names: Vec<&str> = Extent::all().flat_map(checks::of_machine).map(|(name, _)| *name).collect();
     let rows: Vec<(&str, &str)> = rows.filter(|(_, check)| check.contains('_')).collect();
     for (rule, check) in &rows {
         if !names.contains(check) {
@@ -246,7 +237,7 @@ fn named_checks_exist() -> Result<(), Failed> {
             return Err(format!("there is no rule {rule}").into());
         }
     }
-    let sick = checks::of_machine(Extent::Sick).map(|(name, _)| *name);
+    let sick = SICK.iter().flat_map(|guest| checks::of_machine(guest.plan().checks)).map(|(name, _)| *name);
     let missing: Vec<&str> = sick.filter(|name| rows.iter().all(|(_, check)| check != name)).collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("not in docs/doctor.md: {missing:?}").into()) }
 }
