@@ -42,6 +42,7 @@
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
 //!   what is looked at (`pages/reports.rs`)
+//! - `site.rs` `cargo xtask site`, docs/ as a site
 //! - `program.rs` running other programs
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
@@ -62,6 +63,7 @@ mod package;
 mod pages;
 mod program;
 mod setup;
+mod site;
 mod soak;
 mod stats;
 mod suite;
@@ -336,6 +338,8 @@ enum Task {
         #[arg(long)]
         live: bool,
     },
+    /// Build docs/ as a site, by mdBook (fetched where it is missing)
+    Site,
     /// Play experiments whose truth is known: how often tune is wrong, and what its race saves
     Stats {
         /// Studies a row [default: 500 of equal arms and of effects, 1000 with a known gain, 2100 of the
@@ -436,6 +440,10 @@ fn main() -> ExitCode {
             }
             Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
             Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+            Task::Site => root().and_then(|root| {
+                println!("{}", site::run(&root)?.display());
+                Ok(())
+            }),
             Task::Pages { live } => root().and_then(|root| pages::run(&root, &pages::Pages { live })),
             Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
             Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),

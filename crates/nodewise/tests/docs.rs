@@ -373,6 +373,19 @@ fn links_lead_to_files() {
     all_hold(&wrong);
 }
 
+/// The table of contents of the site (`cargo xtask site`) is itself no page of it.
+const CONTENTS: &str = "SUMMARY.md";
+
+#[test]
+fn the_contents_of_the_site_name_each_page_once() {
+    let pages = pages();
+    let contents = &pages.iter().find(|(name, _)| name == CONTENTS).expect("docs has it").1;
+    let listed = |page: &str| contents.matches(&format!("]({page})")).count();
+    let pages = pages.iter().map(|(name, _)| name).filter(|name| *name != CONTENTS && *name != "README.md");
+    let wrong = pages.filter(|page| listed(page) != 1);
+    all_hold(&wrong.map(|page| format!("{page} is listed {} times", listed(page))).collect::<Vec<_>>());
+}
+
 #[test]
 fn every_feature_names_a_test_that_exists() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
