@@ -27,7 +27,7 @@ pub use in_force::InForce;
 pub use known::{Known, Quality};
 pub use process::{ProgramReading, from_process, unstarted};
 pub use profile::{NodeRoom, Profile, Sharing};
-pub use rows::ROWS;
+pub use rows::{MEASURED, ROWS};
 
 /// The time over which growth is counted, unless another one is typed.
 pub const HORIZON: Duration = Duration::from_secs(600);
@@ -68,6 +68,26 @@ impl Advice {
             undecided: decided.undecided,
             flips,
             ask,
+        }
+    }
+
+    /// The advice of a study of this program, which overrides the table. `words` say what was measured.
+    pub fn from_measurement(
+        profile: &Profile,
+        application: Option<&Application>,
+        best: &Placement,
+        words: &str,
+    ) -> Self {
+        let row = &MEASURED;
+        let best = best.within(&profile.scope);
+        Self {
+            row,
+            kind: kind(profile, row, application),
+            placements: if best == Placement::DEFAULT { Vec::new() } else { vec![best] },
+            conditions: vec![Condition::fact(words, Some(true), "study")],
+            undecided: Vec::new(),
+            flips: Vec::new(),
+            ask: Vec::new(),
         }
     }
 

@@ -47,12 +47,15 @@ pub(super) fn in_force(profile: &Profile, row: &Row, placements: &[Placement]) -
     first.unwrap_or(InForce::Yes)
 }
 
-/// Of rows without a placement: the default row asks for the default policy and all CPUs, row 8 for a measurement.
+/// Of rows without a placement: the default row, and a study that found none better, ask for the default policy and all
+/// CPUs, row 8 for a measurement.
 fn nothing_set(profile: &Profile, row: &Row) -> InForce {
     match (row.number, &profile.placed) {
         ("8", _) => InForce::Unknown(vec!["one node or all of them: not decided".to_owned()]),
-        ("14", Known::Unknown { reason }) => InForce::Unknown(vec![reason.clone()]),
-        ("14", Known::Value { value: Some(who), .. }) => InForce::No(vec![format!("it is placed: {who}")]),
+        ("14" | "0", Known::Unknown { reason }) => InForce::Unknown(vec![reason.clone()]),
+        ("14" | "0", Known::Value { value: Some(who), .. }) => {
+            InForce::No(vec![format!("it is placed: {who}")])
+        }
         _ => InForce::Yes,
     }
 }

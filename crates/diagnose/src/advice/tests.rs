@@ -458,3 +458,21 @@ fn a_node_without_cpus_is_no_place_for_a_program_and_does_not_make_its_memory_fi
     let nodes = &shared.placements[0].policy.as_ref().unwrap().nodes;
     assert_eq!(nodes, &profile.fast, "without weights a third of it would be slow");
 }
+
+#[test]
+fn a_study_overrides_the_table_and_the_default_is_in_force_where_nothing_places_the_program() {
+    let mut profile = quiet(&spec::machine(MACHINES[0]).unwrap());
+    assert_eq!(Advice::new(&profile, None).row.number, "6");
+    let measured =
+        |profile: &Profile, best: &Placement| Advice::from_measurement(profile, None, best, "12 rounds");
+    let default = measured(&profile, &Placement::DEFAULT);
+    assert_eq!((default.row.number, &default.placements[..]), ("0", &[][..]));
+    assert_eq!(default.conditions[0].words, "12 rounds");
+    assert!(default.flips.is_empty() && default.undecided.is_empty() && default.ask.is_empty());
+    assert_eq!(default.in_force(&profile), InForce::Yes);
+    profile.placed = Known::certain(Some("memory policy bind:1".to_owned()));
+    let InForce::No(why) = default.in_force(&profile) else { panic!("it is placed") };
+    assert_eq!(why, ["it is placed: memory policy bind:1"]);
+    let on_two = profile.on_node(NodeId::new(2), PolicyMode::Bind);
+    assert_eq!(measured(&profile, &on_two).placements, [on_two]);
+}

@@ -20,6 +20,7 @@ Examples:
   nodewise advise 4711
   nodewise advise postgres --window 60s
   nodewise advise --unit mysqld --check       exit code 1 if the unit is not placed so
+  nodewise advise 4711 --tune study.json      the placement that tune measured as the best
   nodewise advise 4711 --apply --dry-run      the steps that --apply would take
   nodewise advise -- ./solver input.dat       without starting it: little is known
   nodewise advise --trial 30s -- ./solver input.dat
@@ -51,6 +52,10 @@ pub struct Advise {
     /// Time over which growth is counted: memory that grows must still fit then [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub horizon: Option<Duration>,
+    /// Take the advice of a study of this program on this machine, the saved result of nodewise tune --json: what was measured
+    /// overrides the table
+    #[arg(long, value_name = "FILE")]
+    pub tune: Option<PathBuf>,
     /// Check and set the exit code: 1 if the placement in force differs from the advice
     #[arg(long)]
     pub check: bool,
@@ -62,7 +67,7 @@ pub struct Advise {
     #[arg(long, requires = "apply", help_heading = "Apply")]
     pub dry_run: bool,
     /// Take the last drop-in of --unit back
-    #[arg(long, requires = "unit", conflicts_with_all = ["process", "apply", "check", "window", "horizon", "json"],
+    #[arg(long, requires = "unit", conflicts_with_all = ["process", "apply", "check", "window", "horizon", "tune", "json"],
         help_heading = "Apply")]
     pub revert: bool,
     /// Speed limit of moving pages, such as 100M/s

@@ -1,6 +1,7 @@
 //! `nodewise advise`.
 
 mod apply;
+mod measured;
 mod reading;
 mod recipes;
 mod trial;
@@ -8,7 +9,7 @@ mod trial;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use nodewise_diagnose::advice::{self, Advice, HORIZON, InForce, Profile};
+use nodewise_diagnose::advice::{self, Advice, HORIZON, InForce, Profile, ProgramReading};
 use nodewise_diagnose::finding::{Owner, Subject};
 use nodewise_diagnose::knowledge::{self, Application};
 use nodewise_diagnose::{Pid, Situation};
@@ -56,7 +57,7 @@ struct Watched {
     before: Option<Sample>,
     now: Sample,
     process: Identity,
-    reading: advice::ProgramReading,
+    reading: ProgramReading,
     /// Other processes that were asked for.
     others: usize,
 }
@@ -115,7 +116,7 @@ fn process(
     }
     let application = knowledge::recognise(applications, &reading.facts);
     let profile = advice::from_process(&situation, process, reading, application, horizon);
-    let advice = Advice::new(&profile, application);
+    let advice = advice_for(&profile, application, reading, args)?;
     let owner = Owner::from_process(process);
     let in_force = advice.in_force(&profile);
     let recipes = recipes::recipes(&profile, &advice.placements, &owner, application, &[]);
@@ -167,6 +168,18 @@ fn process(
     })
 }
 
+/// By the table, or by the study that was named.
+fn advice_for(
+    profile: &Profile,
+    application: Option<&Application>,
+    reading: &ProgramReading,
+    args: &Advise,
+) -> Result<Advice, Failure> {
+    let Some(path) = &args.tune else { return Ok(Advice::new(profile, application)) };
+    let measured = measured::read(path, &reading.facts)?;
+    Ok(Advice::from_measurement(profile, application, &measured.best, &measured.words))
+}
+
 fn subject(process: &ProcessSample, owner: &Owner) -> Subject {
     Subject::Process {
         identity: process.identity,
@@ -191,7 +204,7 @@ fn unstarted(args: &Advise, global: &Global, applications: &[Application], horiz
     let reading = reading::of_file(&path, &args.command);
     let application = knowledge::recognise(applications, &reading.facts);
     let profile: Profile = advice::unstarted(&situation, &reading, application, horizon);
-    let advice = Advice::new(&profile, application);
+    let advice = advice_for(&profile, application, &reading, args)?;
     let recipes = recipes::recipes(&profile, &advice.placements, &Owner::Itself, application, &args.command);
     let report = AdviceReport {
         program: AdvisedProgram::File(&path),

@@ -151,3 +151,51 @@ fn wrong_usage_of_apply_is_named() {
         assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
     }
 }
+
+#[test]
+fn a_study_of_the_program_overrides_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("study.json");
+    let saved = |text: &str| std::fs::write(&file, text).unwrap();
+    let study = run(&[
+        "tune",
+        "--json",
+        "--runs",
+        "1",
+        "--no-race",
+        "--placement",
+        "physcpubind=all",
+        "--",
+        "sleep",
+        "0",
+    ]);
+    let mut study = study.json();
+    // One round decides nothing: what it would have said is written here.
+    study["advice"] = serde_json::json!({"kind": "keep"});
+    saved(&study.to_string());
+    let program = Running::start("sleep", &["60"]);
+    let advise = |options: &[&str]| {
+        let file = file.to_str().unwrap();
+        run(&[&["advise", "--tune", file, "--window", "200ms"], options].concat())
+    };
+    let document = advise(&[&program.pid(), "--json"]).ok_json();
+    assert_eq!(document["row"]["row"], "0", "{document}");
+    let condition = document["row"]["conditions"][0].as_str().unwrap();
+    assert!(condition.contains("in 1 round: no placement helps"), "{condition}");
+    let nothing = |name: &str| document[name].as_array().unwrap().is_empty();
+    assert!(nothing("placements") && nothing("next_rows") && nothing("undecided"), "{document}");
+    let text = advise(&[&program.pid()]).ok();
+    assert!(text.contains("Why  row 0: the best placement that tune measured"), "{text}");
+
+    let refused = |pid: &str, code: i32, words: &str| {
+        let done = advise(&[pid]);
+        assert!(done.code == Some(code) && done.stderr.contains(words), "{:?}: {}", done.code, done.stderr);
+    };
+    let other = Running::start("cat", &[]);
+    refused(&other.pid(), 3, "it is about \"sleep\", not about \"cat\"");
+    study["advice"] = serde_json::json!({"kind": "too_few_rounds", "rounds_needed": 6});
+    saved(&study.to_string());
+    refused(&program.pid(), 3, "it names no placement: too few rounds");
+    saved("{}");
+    refused(&program.pid(), 2, "is not a result of nodewise tune --json");
+}

@@ -27,6 +27,8 @@ pub struct Placements {
     pub noise: Option<(f64, Interval)>,
     /// The conclusion, a line. Not fit for a terminal.
     pub conclusion: String,
+    /// The row to use, which is that of the default where no placement helps; `None` where the study does not decide.
+    pub best: Option<usize>,
 }
 
 /// One of them.
@@ -184,6 +186,11 @@ impl Placements {
                 .map(|result| PlacementRow::from_result(study, result, scope))
                 .collect(),
             noise: analysis.control.map(|control| (control.ratio, control.interval)),
+            best: match &analysis.advice {
+                Advice::Use { best, .. } => analysis.arms.iter().position(|result| result.arm == *best),
+                Advice::Keep { .. } => Some(0),
+                _ => None,
+            },
             conclusion: match &analysis.advice {
                 Advice::Use { best, .. } => {
                     let line = command_lines(study, *best, scope).into_iter().next();

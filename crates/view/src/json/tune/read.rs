@@ -105,6 +105,7 @@ impl Document {
                 .map_err(|_| format!("took_s is {}: expected seconds", self.took_s))?,
             seed: self.seed,
             noise: self.noise.map(noise).transpose().map_err(|error| format!("noise: {error}"))?,
+            best: self.advice.best(),
             conclusion: self.advice.read(&rows).map_err(|error| format!("advice: {error}"))?,
             rows,
         })
@@ -162,6 +163,15 @@ impl Arm {
 }
 
 impl Advice {
+    /// The arm to use: whether it exists is for [`Advice::read`] to say.
+    fn best(&self) -> Option<usize> {
+        match self.kind.as_str() {
+            "use" => self.arm,
+            "keep" => Some(0),
+            _ => None,
+        }
+    }
+
     fn read(self, rows: &[PlacementRow]) -> Result<String, String> {
         Ok(match self.kind.as_str() {
             "use" => {
