@@ -52,6 +52,9 @@ b=/bin/busybox
 stop() { echo "nodewise: the guest cannot start: $1"; $b poweroff -f; }
 must() { $b "$@" || stop "$* failed"; }
 "#;
+/// The host's name, which the host's /etc/hosts knows: mpirun refuses a machine without a name, or with one that has no
+/// address.
+const NAME: &str = "$b hostname -F /r/etc/hostname 2> /dev/null || $b hostname localhost\n";
 /// Loads the modules of the devices that are there. Those of CPUs are left out: they encrypt, or save power, and no guest
 /// uses them.
 const LOAD: &str = "$b chroot /r modprobe -a -b -q -- \
@@ -119,6 +122,7 @@ pub fn init(guest: &Guest<'_>) -> Vec<u8> {
     }
     script.text("must ln -sf /proc/self/fd /r/dev/fd\nmust ln -sf fd/0 /r/dev/stdin\n");
     script.attempt(&["ip", "link", "set", "lo", "up"]);
+    script.text(NAME);
     if guest.loads_modules {
         script.text(LOAD);
     }
@@ -216,6 +220,7 @@ mod tests {
              workdir=/r/run/nodewise/overlay/1/work' overlay /r/data/home\n",
             "must ln -s '/cache/a kernel/6.12' /r/usr/lib/modules/6.12\n",
             "modprobe -a -b",
+            "$b hostname -F /r/etc/hostname",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
