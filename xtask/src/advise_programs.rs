@@ -24,6 +24,10 @@ use programs::{PROGRAMS, Program};
 const MACHINE: &str = "2x(2x(1c 512M)); dist=11,20";
 /// The time of a guest: an emulated one is slow, and each program runs for three minutes.
 const TIME: Duration = Duration::from_secs(1500);
+/// The row that leaves a program as it is.
+const LEAVE_IT: &str = "3";
+/// Shares of memory that differ by less are the same.
+const CLOSE: f64 = 0.05;
 /// Sources that a program is built from.
 const SOURCES: [(&str, &str); 6] = [
     ("job.py", include_str!("advise_programs/job.py")),
@@ -201,10 +205,20 @@ fn advice_row(text: &str, program: &Program) -> Result<Row> {
     let result = answer(text, "apply")
         .map_or_else(|error| format!("{error:#}"), |done| word(&done["apply"]["result"]));
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    // Where none is better, it is restarted without a placement.
-    let is_good = restarted < before - 0.05 || before < 0.05;
-    let placement = if options.is_empty() { "the default".to_owned() } else { options.join(" ") };
-    let row = format!("{} ({})", word(&advice["row"]["row"]), placement);
+    let number = word(&advice["row"]["row"]);
+    // Where none is better, it is restarted without a placement, which shows whether that is true.
+    let says_none_is_better = number == LEAVE_IT;
+    let is_good = if says_none_is_better {
+        restarted > before - CLOSE
+    } else {
+        restarted < before - CLOSE || before < CLOSE
+    };
+    let placement = match &options[..] {
+        [] if says_none_is_better => "leave it".to_owned(),
+        [] => "the default".to_owned(),
+        options => options.join(" "),
+    };
+    let row = format!("{number} ({placement})");
     Ok(Row {
         cells: vec![
             program.bad.to_owned(),
@@ -282,6 +296,11 @@ mod tests {
         assert_eq!(row.cells[1..], ["6 (--membind=0)", "100 %", "0 %", "2 %", "64 MiB moved"]);
         let worse = text.replace("0.98", "0.0");
         assert!(!advice_row(&worse, &PROGRAMS[0]).unwrap().is_good);
+        // To leave it is right where the default is not better.
+        let left = |text: &str| text.replace("\"6\"", "\"3\"").replace("\"--membind=0\"", "");
+        let row = advice_row(&left(&worse), &PROGRAMS[0]).unwrap();
+        assert!(row.is_good && row.cells[1] == "3 (leave it)");
+        assert!(!advice_row(&left(&text), &PROGRAMS[0]).unwrap().is_good);
         assert!(advice_row("nothing", &PROGRAMS[0]).is_err());
     }
 

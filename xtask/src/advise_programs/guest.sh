@@ -37,14 +37,22 @@ document() {
 begin() {
     start "$@"
     ready
+    # A group of its own, which ends as a whole: a client that outlives its shell would keep the program at work.
+    set -m
     load > /dev/null 2>&1 &
     LOAD=$!
+    set +m
     SUBJECT=$(subject)
 }
 finish() {
-    kill $LOAD 2> /dev/null
-    pkill -P $LOAD 2> /dev/null
+    kill -KILL -- -$LOAD 2> /dev/null
     stop
+    tries=0
+    while kill -0 $PID 2> /dev/null && [ $tries -lt 20 ]; do
+        tries=$((tries + 1))
+        sleep 1
+    done
+    kill -KILL $PID 2> /dev/null
     wait $PID 2> /dev/null
 }
 stop() { kill $PID 2> /dev/null; }
