@@ -297,9 +297,23 @@ fn emulated_nodes_that_are_not_there() {
     let rule = &fake_not_honoured::RULE;
     let mut fixture = Fixture::new("(4c 8G)");
     fixture.machine.settings.command_line = Some("numa=fake=4\u{1b}[31m".to_owned());
-    assert!(!one(&fixture, rule).summary.contains('\u{1b}'));
-    fixture.machine.settings.command_line = Some("numa=fake=1".to_owned());
-    silent(&fixture, rule);
+    let found = one(&fixture, rule);
+    assert!(!found.summary.contains('\u{1b}'), "{}", found.summary);
+    assert!(found.cause.as_ref().is_some_and(|cause| cause.contains("NUMA_EMU")), "{found:#?}");
+    let mut check = |value: &str, expected: Option<&str>| {
+        fixture.machine.settings.command_line = Some(format!("numa=fake={value}"));
+        let cause = fixture.findings(rule).first().map(|found| found.cause.clone().unwrap_or_default());
+        assert_eq!(cause.as_deref(), expected, "{value}");
+    };
+    // As many nodes as hold the memory: one.
+    check("8G", Some("one node of 8 GiB holds all memory of this machine: 8 GiB"));
+    check("9000M", Some("one node of 8.8 GiB holds all memory of this machine: 8 GiB"));
+    let unread = "the kernel was built without NUMA_EMU, or does not read the value";
+    check("4G", Some(unread));
+    check("8", Some(unread));
+    check("G", Some(unread));
+    check("1", None);
+    check("1U", None);
 }
 
 #[test]
