@@ -1,6 +1,6 @@
 //! Weighted interleaving with the same weight for unlike nodes.
 
-use nodewise_machine::{AccessClass, PolicyMode};
+use nodewise_machine::{AccessClass, MemPolicy, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words;
@@ -63,7 +63,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Evidence::new("bandwidth, fastest to slowest", Value::text(format!("{ratio:.1}")), "HMAT")
             .at(situation.thresholds(), &thresholds::WEIGHTS_UNLIKE),
     ];
-    finding.mends = vec![Mend {
+    finding.mends = automatic(situation, policy, &weights).into_iter().collect();
+    finding.mends.push(Mend {
         commands: vec![format!("nodewise bandwidth --apply-weights {WEIGHTS}")],
         needs_root: true,
         undo: vec![format!("nodewise bandwidth --undo-weights {WEIGHTS}")],
@@ -71,7 +72,25 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             "set the weights by measured bandwidth; pages that are there stay where they are",
             Scope::Now,
         )
-    }];
+    });
     finding.nodes = policy.nodes.clone();
     Some(finding)
+}
+
+/// Weights that the kernel works out from the bandwidths of the firmware's tables, where it can and was told not to.
+fn automatic(situation: &Situation<'_>, policy: &MemPolicy, weights: &[u32]) -> Option<Mend> {
+    let off = situation.machine.settings.interleave_weights_auto == Some(false);
+    let weight = |(node, weight)| format!("echo {weight} > {}/node{node}", shown::WEIGHTS);
+    off.then(|| Mend {
+        // The file is called auto, and __auto_type in Linux 6.18.
+        commands: vec![format!("echo 1 | tee {}/*auto*", shown::WEIGHTS)],
+        needs_root: true,
+        // A weight that is written ends the automatic ones.
+        undo: policy.nodes.iter().zip(weights).map(weight).collect(),
+        ..Mend::words(
+            "let the kernel work out the weights from the firmware's bandwidths (Linux 6.16); pages that are there stay where \
+             they are",
+            Scope::Now,
+        )
+    })
 }

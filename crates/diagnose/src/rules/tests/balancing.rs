@@ -111,8 +111,17 @@ fn even_weights_over_unlike_nodes() {
     };
     silent(&with(text), rule);
     let unlike = "2x(2c 16G); access=0>0:80ns/100G; access=1>1:80ns/20G; weights=0:1,1:1";
-    assert_eq!(one(&with(unlike), rule).concerns, Some(gib(2)));
+    let found = one(&with(unlike), rule);
+    assert_eq!((found.concerns, found.mends.len()), (Some(gib(2)), 1));
     silent(&with(&unlike.replace("0:1,1:1", "0:5,1:1")), rule);
+    // A kernel that can work them out comes first.
+    let mut can = with(unlike);
+    can.machine.settings.interleave_weights_auto = Some(false);
+    let found = one(&can, rule);
+    let files = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    assert_eq!(found.mends[0].commands, [format!("echo 1 | tee {files}/*auto*")]);
+    assert_eq!(found.mends[0].undo, ["node0", "node1"].map(|node| format!("echo 1 > {files}/{node}")));
+    assert!(found.mends[1].commands[0].starts_with("nodewise bandwidth --apply-weights"), "{found:#?}");
 }
 
 #[test]
