@@ -76,9 +76,17 @@ pub struct Site {
     /// Nodes whose zones are all movable: the kernel's own memory cannot be there.
     pub movable_only: SiteFact<NodeSet>,
     /// Memory in blocks that are offline, by node.
-    pub offline: SiteFact<BTreeMap<NodeId, Bytes>>,
+    pub offline: SiteFact<BTreeMap<NodeId, OfflineMemory>>,
     /// The hints of a board; absent on other machines.
     pub board: SiteFact<BoardHints>,
+}
+
+/// Blocks of a node's memory that are offline.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct OfflineMemory {
+    pub size: Bytes,
+    /// The numbers of the blocks, ascending.
+    pub blocks: Vec<u64>,
 }
 
 /// Hints of a Raspberry Pi.
@@ -169,7 +177,7 @@ fn movable_only(tree: &Tree) -> SiteFact<NodeSet> {
     )
 }
 
-fn offline(tree: &Tree) -> SiteFact<BTreeMap<NodeId, Bytes>> {
+fn offline(tree: &Tree) -> SiteFact<BTreeMap<NodeId, OfflineMemory>> {
     let Ok(Some(size)) = tree.read_text("/sys/devices/system/memory/block_size_bytes") else {
         return SiteFact::Unknown;
     };
@@ -177,16 +185,20 @@ fn offline(tree: &Tree) -> SiteFact<BTreeMap<NodeId, Bytes>> {
     let (mut offline, mut known) = (BTreeMap::new(), false);
     for node in &facts::nodes(tree).unwrap_or_default() {
         let names = tree.list(&paths::node(node)).ok().flatten().unwrap_or_default();
-        let mut count = 0u64;
+        let mut blocks = Vec::new();
         for block in names.iter().filter_map(|name| number_behind(name, "memory")).take(MOST_BLOCKS) {
             let state = tree.read_text(&format!("/sys/devices/system/memory/memory{block}/state"));
             // A capture has the size of blocks, and not their states.
             let Ok(Some(state)) = state else { return SiteFact::Unknown };
             known = true;
-            count += u64::from(state.trim() == "offline");
+            if state.trim() == "offline" {
+                blocks.push(u64::from(block));
+            }
         }
-        if count > 0 {
-            offline.insert(node, Bytes::new(size.saturating_mul(count)));
+        if !blocks.is_empty() {
+            blocks.sort_unstable();
+            let size = Bytes::new(size.saturating_mul(blocks.len() as u64));
+            offline.insert(node, OfflineMemory { size, blocks });
         }
     }
     if known { SiteFact::Known(offline) } else { SiteFact::Unknown }

@@ -116,7 +116,8 @@ fn blocks_that_are_offline_count_for_their_node() {
     let files = Memory::new().file("/sys/devices/system/memory/block_size_bytes", "8000000\n");
     let files = block(block(block(files, 0, 0, "online\n"), 1, 32, "offline\n"), 1, 33, "offline\n");
     let offline = site(files).offline;
-    assert_eq!(offline, SiteFact::Known(BTreeMap::from([(NodeId::new(1), Bytes::from_mib(256))])));
+    let expected = OfflineMemory { size: Bytes::from_mib(256), blocks: vec![32, 33] };
+    assert_eq!(offline, SiteFact::Known(BTreeMap::from([(NodeId::new(1), expected)])));
     let stateless = Memory::new()
         .file("/sys/devices/system/memory/block_size_bytes", "8000000\n")
         .file("/sys/devices/system/node/node0/memory0/phys_device", "0\n");

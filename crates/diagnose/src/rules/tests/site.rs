@@ -2,7 +2,7 @@
 
 use nodewise_machine::NodeId;
 use nodewise_source::parse::kubelet_config::KubeletConfig;
-use nodewise_source::site::{BoardHints, Site, SiteFact};
+use nodewise_source::site::{BoardHints, OfflineMemory, Site, SiteFact};
 
 use super::running::change;
 use super::thresholds::{Case, Outcome::Silent, case};
@@ -43,19 +43,25 @@ fn a_node_for_programs_only() {
 #[test]
 fn memory_that_is_there_and_not_used() {
     let rule = &memory_offline::RULE;
-    let with = |blocks: &[(u32, u64)]| {
-        let offline =
-            blocks.iter().map(|(node, size)| (NodeId::new(*node), Bytes::from_mib(*size))).collect();
+    let with = |blocks: &[(u32, &[u64])]| {
+        let memory = |blocks: &[u64]| OfflineMemory {
+            size: Bytes::from_mib(128 * blocks.len() as u64),
+            blocks: blocks.to_vec(),
+        };
+        let offline = blocks.iter().map(|(node, blocks)| (NodeId::new(*node), memory(blocks))).collect();
         at(Fixture::new(FOUR), Site { offline: SiteFact::Known(offline), ..Site::default() })
     };
-    let found = one(&with(&[(1, 256), (2, 128)]), rule);
+    let found = one(&with(&[(1, &[8, 9]), (2, &[10, 16])]), rule);
     assert_eq!(
         (found.severity, found.summary.as_str()),
-        (Severity::Note, "384 MiB of nodes 1-2 exist and are not used")
+        (Severity::Note, "512 MiB of nodes 1-2 exist and are not used")
     );
+    let mend = &found.mends[0];
+    assert_eq!(mend.commands, ["chmem --enable -b 8-10", "chmem --enable -b 16-16"]);
+    assert_eq!(mend.undo, ["chmem --disable -b 8-10", "chmem --disable -b 16-16"]);
     silent(&with(&[]), rule);
     // A host that takes memory away does it this way.
-    let mut guest = with(&[(1, 256)]);
+    let mut guest = with(&[(1, &[8, 9])]);
     guest.virtual_machine = Some(true);
     assert_eq!(one(&guest, rule).severity, Severity::Info);
     lacks_site(rule, "blocks of memory", Site { offline: SiteFact::Denied, ..Site::default() });
