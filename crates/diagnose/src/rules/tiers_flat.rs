@@ -1,5 +1,6 @@
 //! Slow memory is in the same tier as the fast one, so that nothing is promoted or demoted.
 
+use nodewise_machine::plural::by_count;
 use nodewise_machine::{AccessClass, Machine, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
@@ -56,7 +57,8 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         .collect();
     let times = slow.iter().map(|(_, times)| *times).reduce(f64::max)?;
     let slow: NodeSet = slow.into_iter().map(|(node, _)| node).collect();
-    let summary = format!("{} are in one tier with memory {times:.1} times as fast", nodes(&slow));
+    let is = by_count(&slow.len(), "is", "are");
+    let summary = format!("{} {is} in one tier with memory {times:.1} times as fast", nodes(&slow));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(slow.clone()), summary);
     finding.confidence = Confidence::Likely;
     finding.concerns =
