@@ -15,6 +15,8 @@ const MOST: usize = 1 << 12;
 const MOST_FUNCTIONS: usize = 256;
 /// The driver's folder of NVIDIA's graphics processors.
 const NVIDIA: &str = "/proc/driver/nvidia/gpus";
+/// Where no device is any more.
+const TOP: &str = "/sys/devices";
 
 /// A device that computes, or that reads and writes memory of programs by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +30,7 @@ pub struct OpenDevice {
 /// Devices that a process has open; `None` where its files are not readable.
 ///
 /// # Source
-/// `/proc/PID/fd`; the node from `/sys/class/*/*/device/numa_node`, for VFIO from
+/// `/proc/PID/fd`; the node from `/sys/class/*/*/device/numa_node` or a folder above, for VFIO from
 /// `/sys/kernel/iommu_groups/N/devices`, for NVIDIA from `/proc/driver/nvidia/gpus/*/information`.
 pub fn open(tree: &Tree, pid: Pid) -> Option<Vec<OpenDevice>> {
     let folder = format!("/proc/{pid}/fd");
@@ -72,8 +74,22 @@ fn controller(file: &str) -> Option<&str> {
     (digits > 0 && is_disk).then(|| &file[.."nvme".len() + digits])
 }
 
+/// The node of a device, or of the nearest one above it that has any: a virtio device is a part of a PCI function.
 fn of_class(tree: &Tree, class: &str, name: &str) -> Option<NodeId> {
-    node(tree, &format!("/sys/class/{class}/{name}/device/numa_node"))
+    let link = format!("/sys/class/{class}/{name}");
+    let found = node(tree, &format!("{link}/device/numa_node"));
+    if found.is_some() {
+        return found;
+    }
+    let mut folder = tree.target(&link).ok().flatten()?;
+    while folder.starts_with(TOP) && folder.len() > TOP.len() {
+        let found = node(tree, &format!("{folder}/numa_node"));
+        if found.is_some() {
+            return found;
+        }
+        folder.truncate(folder.rfind('/')?);
+    }
+    None
 }
 
 /// The node of all functions of a group of the IOMMU; `None` where they are on several.
@@ -124,6 +140,12 @@ mod tests {
             .file("/sys/bus/pci/devices/0000:5e:00.0/numa_node", "0\n")
             .file("/proc/driver/nvidia/gpus/0000:5e:00.0/information", "Model: x\nDevice Minor: \t 1\n")
             .file("/proc/driver/nvidia/gpus/0000:3b:00.0/information", "Model: y\nDevice Minor: \t 0\n")
+            .link_to(
+                "/sys/class/drm/renderD129",
+                "../../devices/pci0000:40/0000:41:00.0/virtio3/drm/renderD129",
+            )
+            .file("/sys/devices/pci0000:40/0000:41:00.0/virtio3/drm/renderD129/dev", "226:129\n")
+            .file("/sys/devices/pci0000:40/0000:41:00.0/numa_node", "1\n")
             .link_to("/proc/7/fd/3", "/dev/nvidia0")
             .link_to("/proc/7/fd/4", "/dev/nvidia0")
             .link_to("/proc/7/fd/5", "/srv/secret")
@@ -135,6 +157,7 @@ mod tests {
         let node = |path: &str| of_file(&tree, path).map(|device| device.node.map(|node| node.number()));
         assert_eq!(node("/dev/infiniband/uverbs0"), Some(Some(1)));
         assert_eq!(node("/dev/dri/renderD128"), Some(None));
+        assert_eq!(node("/dev/dri/renderD129"), Some(Some(1)), "a virtio device");
         assert_eq!((node("/dev/nvme0n1"), node("/dev/nvme0n1p2")), (Some(Some(2)), Some(Some(2))));
         assert_eq!((node("/dev/vfio/12"), node("/dev/vfio/13")), (Some(Some(3)), Some(None)));
         assert_eq!((node("/dev/nvidia0"), node("/dev/nvidia1")), (Some(Some(3)), Some(Some(0))));
