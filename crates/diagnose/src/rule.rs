@@ -151,7 +151,12 @@ impl Fact {
             Self::Mappings | Self::Policies | Self::Programs | Self::Variables | Self::OpenFiles => {
                 let mut significant = situation.significant().peekable();
                 let is_needed = significant.peek().is_some();
-                let known = significant.any(|process| self.lack_of(process).is_none());
+                let is_known = |process: &ProcessState<'_>| self.lack_of(process).is_none();
+                // Programs are read of small processes, too: of those at work, and of those that were named.
+                let known = match self {
+                    Self::Mappings | Self::Policies => significant.any(is_known),
+                    _ => situation.processes.iter().any(is_known),
+                };
                 !situation.processes.is_empty() && (!is_needed || known)
             }
             Self::Interrupts => !now.interrupts.is_empty(),

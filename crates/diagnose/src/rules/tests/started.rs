@@ -67,7 +67,12 @@ fn a_quota_of_a_node_on_two_nodes() {
 
 /// A program on node 0 with these devices open.
 fn driving(devices: &[(&str, Option<u32>)]) -> Fixture {
-    let mut fixture = working(&[(0, gib(4))], &[(0, 10_000)]);
+    driving_with(gib(4), devices)
+}
+
+/// The same of a program of this size.
+fn driving_with(size: Bytes, devices: &[(&str, Option<u32>)]) -> Fixture {
+    let mut fixture = working(&[(0, size)], &[(0, 10_000)]);
     let open = |(name, node): &(&str, Option<u32>)| OpenDevice {
         name: (*name).to_owned(),
         node: node.map(NodeId::new),
@@ -88,6 +93,12 @@ fn a_device_of_another_node() {
     silent(&driving(&[("renderD128", None)]), rule);
     silent(&driving(&[]), rule);
     lacks_programs(driving(&[]), rule);
+    // A program at work is read however small it is: a large one that was not read does not silence the rule.
+    let mut beside = driving_with(Bytes::from_mib(1), &[("uverbs0", Some(2))]);
+    beside.process(&Work { pid: 200, memory: &[(1, gib(4))], ..Work::default() });
+    assert!(beside.situation().significant().all(|process| process.pid() == 200));
+    assert_eq!(rule.lacks(&beside.situation()), []);
+    assert_eq!(one(&beside, rule).nodes, nodes("2"));
 }
 
 /// A program with this much locked, whose memory is interleaved over these nodes, with accelerators on node 1.
