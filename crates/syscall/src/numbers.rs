@@ -56,6 +56,15 @@ fn answer(result: c_long) -> Result<(), Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
+/// `mlockall(2)`.
+///
+/// # Errors
+/// Those of the kernel.
+pub fn mlockall(flags: c_int) -> Result<(), Errno> {
+    // SAFETY: it takes no pointer, and changes no page that this process can see.
+    answer(c_long::from(unsafe { libc::mlockall(flags) }))
+}
+
 /// `set_mempolicy(2)`.
 ///
 /// # Errors

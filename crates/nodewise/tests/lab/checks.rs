@@ -182,9 +182,61 @@ const MANAGED: &[(&str, Check)] = &[
     ("twelve_programs_placed_by_none", managed::by_nobody),
 ];
 
+/// On a machine with memory that came online as movable.
+const MOVABLE: &[(&str, Check)] = &[
+    ("a_node_for_programs_only_is_found_and_shared", sick::memory::movable_only),
+    ("memory_that_is_offline_is_found_and_brought_online", sick::memory::offline),
+];
+
+/// On a machine with devices behind a bridge of one node.
+const DEVICES: &[(&str, Check)] = &[
+    ("kernel_memory_on_one_node_is_found", sick::memory::of_the_kernel),
+    ("a_device_without_a_node_is_found_and_given_one", sick::devices::unknown),
+    ("interrupts_on_another_node_are_found_and_brought_back", sick::devices::interrupts),
+    ("queues_that_name_another_node_are_found_and_brought_back", sick::devices::queues),
+    ("lines_that_irqbalance_moves_are_found_and_banned", sick::devices::daemon),
+    ("a_program_away_from_its_disk_is_found_and_placed", sick::devices::user),
+    ("interleaved_memory_for_an_accelerator_is_found_and_placed", sick::devices::staging),
+];
+
+/// On a machine with slow memory, whose kernel puts it into a tier of its own, or would work out weights, or does neither.
+const TIERS: &[(&str, Check)] = &[
+    ("slow_memory_in_a_tier_of_its_own_is_not_found", sick::tiers::apart),
+    ("interleaving_over_slow_memory_is_found_and_narrowed", sick::tiers::interleaved),
+    ("demotion_without_promotion_is_found_and_completed", sick::tiers::half),
+    ("demotion_past_a_binding_is_found_and_switched_off", sick::tiers::past_a_binding),
+];
+const WEIGHTS: &[(&str, Check)] =
+    &[("equal_weights_of_unlike_nodes_are_found_and_worked_out", sick::tiers::weights)];
+const FLAT_TIERS: &[(&str, Check)] =
+    &[("slow_memory_in_the_tier_of_fast_memory_is_found", sick::tiers::flat)];
+
+/// Machines that other firmware mends, and one that has it.
+const FLAT: &[(&str, Check)] = &[
+    ("nodes_that_are_all_equally_far_apart_are_found", sick::firmware::flat),
+    ("distances_that_a_hypervisor_made_up_are_found", sick::firmware::flat_in_a_guest),
+];
+const UNREACHABLE: &[(&str, Check)] = &[("a_distance_that_cannot_be_is_found", sick::firmware::unreachable)];
+const REJECTED: &[(&str, Check)] =
+    &[("a_table_of_distances_that_the_kernel_rejects_is_found", sick::firmware::rejected)];
+const ONE_NODE: &[(&str, Check)] =
+    &[("a_virtual_machine_of_two_packages_with_one_node_is_found", sick::firmware::one_node)];
+const HIDDEN: &[(&str, Check)] = &[("nodes_that_the_firmware_hides_are_found", sick::firmware::hidden)];
+const MISPLACED: &[(&str, Check)] = &[
+    ("modules_of_a_package_without_memory_are_found", sick::firmware::misplaced),
+    ("modules_that_are_uneven_are_found", sick::firmware::uneven_modules),
+];
+const TOO_LARGE: &[(&str, Check)] =
+    &[("emulated_nodes_larger_than_the_machine_are_found", sick::firmware::too_large)];
+const SERVER: &[(&str, Check)] =
+    &[("nothing_is_wrong_with_the_firmware_of_a_server", sick::firmware::healthy)];
+
 /// Rules of doctor about boot lines.
 const OFF: &[(&str, Check)] = &[("nodes_that_are_switched_off_are_found", sick::switched_off)];
-const EMULATED: &[(&str, Check)] = &[("programs_on_some_emulated_nodes_are_found", sick::emulated)];
+const EMULATED: &[(&str, Check)] = &[
+    ("programs_on_some_emulated_nodes_are_found", sick::emulated),
+    ("emulated_nodes_that_are_there_are_not_found_missing", sick::firmware::emulated),
+];
 
 /// Gigabytes that move while their program works.
 const SOAK: &[(&str, Check)] = &[
@@ -242,6 +294,20 @@ pub enum Extent {
     Bare,
     /// Those of managers of placement, alone.
     Managed,
+    /// Those of rules about memory that is movable or offline, about devices, about tiers, and about firmware, each alone.
+    Movable,
+    Devices,
+    Tiers,
+    Weights,
+    FlatTiers,
+    Flat,
+    Unreachable,
+    Rejected,
+    OneNode,
+    Hidden,
+    Misplaced,
+    TooLarge,
+    Server,
 }
 
 type Checks = &'static [(&'static str, Check)];
@@ -260,6 +326,19 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Emulated, "emulated", &[EMULATED]),
     (Extent::Bare, "bare", &[BARE]),
     (Extent::Managed, "managed", &[MANAGED]),
+    (Extent::Movable, "movable", &[MOVABLE]),
+    (Extent::Devices, "devices", &[DEVICES]),
+    (Extent::Tiers, "tiers", &[TIERS]),
+    (Extent::Weights, "weights", &[WEIGHTS]),
+    (Extent::FlatTiers, "flat-tiers", &[FLAT_TIERS]),
+    (Extent::Flat, "flat", &[FLAT]),
+    (Extent::Unreachable, "unreachable", &[UNREACHABLE]),
+    (Extent::Rejected, "rejected", &[REJECTED]),
+    (Extent::OneNode, "one-node", &[ONE_NODE]),
+    (Extent::Hidden, "hidden", &[HIDDEN]),
+    (Extent::Misplaced, "misplaced", &[MISPLACED]),
+    (Extent::TooLarge, "too-large", &[TOO_LARGE]),
+    (Extent::Server, "server", &[SERVER]),
 ];
 
 impl Extent {

@@ -16,7 +16,7 @@ use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::mempolicy;
 use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
 use nodewise_syscall::{
-    Advice, HugePageSize, NodeBuffer, PageKind, PageLocation, Task, Usage, affinity, pages,
+    Advice, HugePageSize, NodeBuffer, PageKind, PageLocation, Task, Usage, affinity, numbers, pages,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +30,9 @@ const REST: Duration = Duration::from_millis(5);
 /// The time between two mebibytes of a program that grows, and how many there are where it is not said.
 const EACH: Duration = Duration::from_millis(50);
 const GROWTH: usize = 96;
+
+/// `MCL_CURRENT` of `include/uapi/asm-generic/mman-common.h`.
+const LOCK_CURRENT: i32 = 1;
 
 /// The words of a way to take memory: `key=value`, each at most once.
 struct Way(BTreeMap<String, String>);
@@ -186,7 +189,8 @@ impl Work {
 ///
 /// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
-/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works, `growth` in MiB when it is asked to grow.
+/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works, `growth` in MiB when it is asked to grow,
+/// `locked` memory, `tables` in MiB of page tables.
 pub fn run(words: &[String]) {
     let pair = |word: &String| {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -196,6 +200,10 @@ pub fn run(words: &[String]) {
     let cpus = way.cpus("cpu");
     cpus.first().into_iter().for_each(|cpu| run_on(*cpu));
     let memory = Memory::take(&way);
+    if way.value("locked").is_some() {
+        numbers::mlockall(LOCK_CURRENT).expect("memory can be locked");
+    }
+    let _tables = way.number("tables").map(tables);
     let work = Arc::new(Work::default());
     let worker =
         (Arc::clone(&work), way.cpus("wanders"), memory.own().filter(|_| way.value("reads").is_some()));
@@ -227,6 +235,18 @@ pub fn run(words: &[String]) {
         };
         println!("{answer}");
     }
+}
+
+/// Address space with this much of page tables, in MiB: one page of it is read for each table, and none has memory.
+fn tables(mebibytes: u64) -> NodeBuffer {
+    const TABLE: u64 = 4 << 10;
+    const REACH: u64 = 2 << 20;
+    let length = Bytes::new((mebibytes << 20) / TABLE * REACH);
+    let buffer = NodeBuffer::reserve(length, PageKind::Small, None).expect("address space");
+    buffer.as_words().iter().step_by(REACH as usize / 8).for_each(|word| {
+        std::hint::black_box(*word);
+    });
+    buffer
 }
 
 /// Takes memory for as long as the program lives, up to a limit.

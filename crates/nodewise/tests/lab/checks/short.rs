@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::doctor::{Diagnosed, run};
 use super::same;
-use super::sick::{about_nodes, is_silent, restart};
+use super::sick::{about_nodes, evidence, is_silent, restart};
 use super::ways::Nodes;
 use crate::nodewise::{Context, complaint};
 use crate::observer::Observed;
@@ -101,14 +101,6 @@ fn mended(context: &Context, rule: &str) -> Result<Value, String> {
     Ok(finding)
 }
 
-/// The number in a finding's evidence.
-fn number(finding: &Value, fact: &str, key: &str) -> Result<f64, String> {
-    let evidence = finding["evidence"].as_array().into_iter().flatten();
-    let mut of_fact = evidence.filter(|evidence| evidence["fact"].as_str() == Some(fact));
-    let value = of_fact.find_map(|evidence| evidence["value"][key].as_f64());
-    value.ok_or_else(|| format!("no {key} of {fact}: {finding}"))
-}
-
 /// A program larger than the only node that it may use, with swap.
 pub fn swapped(context: &Context) -> Result<(), String> {
     let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
@@ -158,15 +150,15 @@ fn reclaiming(context: &Context, mglru: &str, rule: &str) -> Result<Value, Strin
 /// Page cache that a node drops.
 pub fn node_reclaim(context: &Context) -> Result<(), String> {
     let finding = reclaiming(context, "0", "zone-reclaim-on")?;
-    same("whether any succeeded", number(&finding, "succeeded", "per_s")? > 0.0, true)?;
+    same("whether any succeeded", evidence(&finding, "succeeded", "per_s")? > 0.0, true)?;
     same("mend", finding["mend"][0]["commands"][0].as_str(), Some("sysctl -w vm.zone_reclaim_mode=0"))
 }
 
 /// The same under the lists of MGLRU, which node reclaim does not empty.
 pub fn void_reclaim(context: &Context) -> Result<(), String> {
     let finding = reclaiming(context, "y", "zone-reclaim-void")?;
-    same("reclaims that succeeded", number(&finding, "succeeded", "count")?, 0.0)?;
-    same("whether some failed", number(&finding, "failed", "count")? > 0.0, true)
+    same("reclaims that succeeded", evidence(&finding, "succeeded", "count")?, 0.0)?;
+    same("whether some failed", evidence(&finding, "failed", "count")? > 0.0, true)
 }
 
 /// Bursts of allocations on a node whose watermarks leave kswapd no time.
@@ -188,7 +180,7 @@ pub fn small_reserve(context: &Context) -> Result<(), String> {
         finding["subject"]["nodes"].as_str(),
         Some(b.to_string().as_str()),
     )?;
-    same("whether allocations stalled", number(&finding, "stalled", "per_s")? >= 1.0, true)
+    same("whether allocations stalled", evidence(&finding, "stalled", "per_s")? >= 1.0, true)
 }
 
 /// Waits until at most one part in this many of a node is free.
@@ -219,5 +211,5 @@ pub fn compaction(context: &Context) -> Result<(), String> {
     let _taker = Loop::on(on_b, &[], &takes)?;
     full_of_cache(context, b, 8)?;
     let finding = mended(context, "thp-remote-or-stalling")?;
-    same("whether allocations stalled", number(&finding, "stalls", "per_s")? > 0.0, true)
+    same("whether allocations stalled", evidence(&finding, "stalls", "per_s")? > 0.0, true)
 }

@@ -1,6 +1,11 @@
 //! Rules of `doctor` one by one: a system is made sick, the rule fires with its subject, what it prints as a mend is
 //! done, and it is silent. They take minutes: `cargo xtask doctor-soak` runs them.
 
+pub mod devices;
+pub mod firmware;
+pub mod memory;
+pub mod tiers;
+
 use std::fs;
 use std::time::Duration;
 
@@ -86,6 +91,14 @@ pub(super) fn is_about(finding: &Value, program: &Observed) -> Result<(), String
 pub(super) fn about_nodes(finding: &Value, nodes: &[NodeId]) -> Result<(), String> {
     let names: nodewise_machine::NodeSet = nodes.iter().copied().collect();
     same(&format!("nodes of {finding}"), finding["nodes"].as_str(), Some(names.to_string().as_str()))
+}
+
+/// A number of a finding's evidence.
+pub(super) fn evidence(finding: &Value, fact: &str, key: &str) -> Result<f64, String> {
+    let all = finding["evidence"].as_array().into_iter().flatten();
+    let mut of_fact = all.filter(|evidence| evidence["fact"].as_str() == Some(fact));
+    let value = of_fact.find_map(|evidence| evidence["value"][key].as_f64());
+    value.ok_or_else(|| format!("no {key} of {fact}: {finding}"))
 }
 
 /// Counters of allocations that are switched off.
