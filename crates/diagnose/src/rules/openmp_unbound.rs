@@ -1,5 +1,7 @@
 //! Threads of OpenMP run on several nodes, and nothing binds them.
 
+use std::collections::BTreeMap;
+
 use nodewise_machine::printable::printable;
 use nodewise_source::paths::shown;
 
@@ -11,8 +13,10 @@ use crate::situation::{ProcessState, Situation};
 
 /// Libraries of OpenMP: of GCC, LLVM, Intel.
 const LIBRARIES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
-/// Variables that bind threads.
-const BIND: [&str; 3] = ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
+/// Binds threads, or says that they are not bound.
+const BIND: &str = "OMP_PROC_BIND";
+/// Variables that bind threads where [`BIND`] is not set.
+const PLACES: [&str; 3] = ["OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
 
 pub static RULE: Rule = Rule {
     id: "openmp-unbound",
@@ -20,12 +24,16 @@ pub static RULE: Rule = Rule {
     severity: Severity::Note,
     on: with_distance,
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies, Fact::Variables],
-    sign: "a program that has libgomp, libomp or libiomp5 mapped, without OMP_PROC_BIND, GOMP_CPU_AFFINITY and KMP_AFFINITY in \
-           its variables, about which thread-wanders or first-touch-on-one finds something",
+    sign: "a program that has libgomp, libomp or libiomp5 mapped, with OMP_PROC_BIND=false among its variables, or without it and \
+           without OMP_PLACES, GOMP_CPU_AFFINITY and a KMP_AFFINITY other than none and disabled, about which thread-wanders or first-touch-on-one finds something",
     thresholds: &[],
     traps: "threads that the program, its launcher or a cpuset bound; a library that is mapped and not used",
     explains: &["thread-wanders", "first-touch-on-one"],
-    sources: &["numaprof#47", "muscle3#404"],
+    sources: &[
+        "numaprof#47",
+        "muscle3#404",
+        "libgomp manual, OMP_PROC_BIND: true where OMP_PLACES or GOMP_CPU_AFFINITY is set, otherwise false",
+    ],
     check,
 };
 
@@ -46,8 +54,20 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 /// Whether a program has a library of OpenMP, and no variable that binds its threads.
 fn is_unbound(process: &ProcessState<'_>) -> bool {
     let variables = process.program.and_then(|program| program.variables.as_ref());
-    let has_none = variables.is_some_and(|variables| BIND.iter().all(|name| !variables.contains_key(*name)));
-    has_none && library(process).is_some()
+    variables.is_some_and(|variables| !binds(variables)) && library(process).is_some()
+}
+
+fn binds(variables: &BTreeMap<String, String>) -> bool {
+    let of = |name: &str| variables.get(name).map(|value| value.trim().to_ascii_lowercase());
+    let is_none = |name: &str, value: &str| {
+        let has_type = || value.split(',').any(|word| ["none", "disabled"].contains(&word.trim()));
+        value.is_empty() || (name == "KMP_AFFINITY" && has_type())
+    };
+    match of(BIND).as_deref() {
+        Some("false") => false,
+        Some(value) if !value.is_empty() => true,
+        _ => PLACES.iter().any(|name| of(name).is_some_and(|value| !is_none(name, &value))),
+    }
 }
 
 fn library<'p>(process: &'p ProcessState<'_>) -> Option<&'p str> {
@@ -70,14 +90,12 @@ fn find(process: &ProcessState<'_>, effect: &RuleFinding) -> RuleFinding {
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
     finding.confidence = Confidence::Likely;
     finding.concerns = effect.concerns;
+    let bind = process.program.and_then(|program| program.variables.as_ref()?.get(BIND));
+    let bind = if bind.is_some_and(|value| !value.trim().is_empty()) { "false" } else { "not set" };
     let library = printable(library(process).unwrap_or_default()).into_owned();
     finding.evidence = vec![
         Evidence::new("library", Value::text(library), shown::MAPS),
-        Evidence::new(
-            "OMP_PROC_BIND, GOMP_CPU_AFFINITY, KMP_AFFINITY",
-            Value::text("not set"),
-            shown::VARIABLES,
-        ),
+        Evidence::new(BIND, Value::text(bind), shown::VARIABLES),
         Evidence::new("threads", Value::Count(threads.into(), "threads"), shown::STAT),
     ];
     finding.mends = vec![Mend {

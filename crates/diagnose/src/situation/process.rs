@@ -399,6 +399,14 @@ impl ProcessState<'_> {
         }
     }
 
+    /// The policy of its first thread, which its stack is under; `None` where that was not read.
+    pub fn thread_policy(&self) -> Option<&MemPolicy> {
+        let read = self.mappings?;
+        let stack =
+            || read.mappings.iter().find(|mapping| mapping.kind == MappingKind::Stack)?.policy.as_ref();
+        read.thread_policy.as_ref().or_else(stack)?.policy.as_ref()
+    }
+
     /// Whether the policy of some mappings is known from that of the first thread only.
     pub fn infers_policies(&self) -> bool {
         self.mappings.is_some_and(|read| {

@@ -50,6 +50,20 @@ fn threads_of_openmp_that_nothing_binds() {
     );
     silent(&parallel(gcc, &["OMP_PROC_BIND"]), rule);
     silent(&parallel(gcc, &["GOMP_CPU_AFFINITY"]), rule);
+    silent(&parallel(gcc, &["OMP_PLACES"]), rule);
+    let set = |name: &str, value: &str| {
+        let mut fixture = parallel(gcc, &["OMP_PLACES"]);
+        let program = fixture.programs.as_mut().unwrap().values_mut().next().unwrap();
+        program.variables = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
+        fixture
+    };
+    assert_eq!(
+        one(&set("OMP_PROC_BIND", "FALSE"), rule).evidence[1].value,
+        crate::finding::Value::text("false")
+    );
+    one(&set("KMP_AFFINITY", "verbose,none"), rule);
+    one(&set("OMP_PROC_BIND", ""), rule);
+    silent(&set("KMP_AFFINITY", "granularity=fine,compact,1,0"), rule);
     silent(&parallel("/usr/lib/libc.so.6", &[]), rule);
     // Its memory is where its threads are.
     let mut spread = parallel(gcc, &[]);
@@ -88,34 +102,73 @@ fn a_java_heap_on_two_nodes() {
     lacks_programs(java(17, &[]), rule);
 }
 
-/// Java with UseNUMA that may have memory of these nodes and CPUs of nodes 0 and 1, in a filter or not.
-fn confined_java(allowed: &str, filtered: bool) -> Fixture {
-    let mut fixture = java(17, &["-XX:+UseNUMA"]);
+/// Java of a version with UseNUMA that may use these CPUs, and memory of these nodes under a policy, in a filter or not.
+fn confined_java(version: u32, cpus: &str, allowed: &str, policy: &MemPolicy, filtered: bool) -> Fixture {
+    let mut fixture = java(version, &["-XX:+UseNUMA"]);
     change(&mut fixture, 100, |process, _| {
         let bounds = process.allowed.as_mut().unwrap();
-        (bounds.cpus, bounds.nodes) = (Some("0-3".parse().unwrap()), Some(nodes(allowed)));
+        (bounds.cpus, bounds.nodes) = (Some(cpus.parse().unwrap()), Some(nodes(allowed)));
         let bounds = process.allowed.clone();
         process.tasks.as_mut().unwrap().iter_mut().for_each(|task| task.allowed = bounds.clone());
     });
+    // The heap is under policies of its own.
+    let interleave = MemPolicy::new(PolicyMode::Interleave, nodes("0-3"));
+    let (heap, stack) = (MappingKind::Anonymous, MappingKind::Stack);
+    fixture
+        .mappings(100, &[(heap, interleave, HALVES), (stack, policy.clone(), &[(0, Bytes::from_kib(64))])]);
     let program = fixture.programs.as_mut().unwrap().values_mut().next().unwrap();
     (program.is_filtered, program.has_nice) = (Some(filtered), Some(false));
     fixture
 }
 
+/// CPUs of nodes 0 and 1 of four.
+const TWO_NODES: &str = "0-3";
+
 #[test]
-fn a_java_machine_whose_knowledge_of_nodes_is_switched_off() {
+fn a_java_machine_whose_cpus_and_memory_are_apart() {
     let rule = &jvm_numa_void::RULE;
-    let found = one(&confined_java("0-3", false), rule);
+    let with =
+        |version, cpus, allowed, policy: &MemPolicy| confined_java(version, cpus, allowed, policy, false);
+    let default = &MemPolicy::DEFAULT;
+    let found = one(&with(25, TWO_NODES, "0-3", default), rule);
     assert_eq!(
-        found.cause.as_deref(),
-        Some("its CPUs are those of nodes 0-1, its memory may come from nodes 0-3")
+        (found.summary.as_str(), found.cause.as_deref()),
+        (
+            "\"java\" (100) was started with UseNUMA, which is off",
+            Some("its CPUs are those of nodes 0-1, its memory may come from nodes 0-3")
+        )
     );
-    silent(&confined_java("0-1", false), rule);
-    assert_eq!(one(&container(confined_java("0-1", true)), rule).confidence, Confidence::Possible);
+    assert_eq!(found.mends[0].commands, ["nodewise run --membind=0-1 -- COMMAND"]);
+    // What the mend does.
+    let bound = MemPolicy::new(PolicyMode::Bind, nodes("0-1"));
+    silent(&with(25, TWO_NODES, "0-3", &bound), rule);
+    silent(&with(25, TWO_NODES, "0-1", default), rule);
+    // Older versions go on with a heap for four nodes, on CPUs of one as well.
+    let found = one(&with(17, TWO_NODES, "0-3", default), rule);
+    assert!(found.summary.ends_with("its heap is for nodes 0-3, it runs on nodes 0-1"), "{}", found.summary);
+    one(&with(17, "0-1", "0-3", default), rule);
+    silent(&with(25, "0-1", "0-3", default), rule);
+    // Memory of one node switches it off in each version.
+    let one_node = MemPolicy::new(PolicyMode::Bind, nodes("1"));
+    assert!(one(&with(17, TWO_NODES, "0-3", &one_node), rule).summary.ends_with("which is off"));
+    silent(&with(17, "2-3", "0-3", &one_node), rule);
+}
+
+#[test]
+fn a_java_machine_in_a_cpuset_or_a_filter() {
+    let rule = &jvm_numa_void::RULE;
+    let with = |allowed, filtered| confined_java(17, TWO_NODES, allowed, &MemPolicy::DEFAULT, filtered);
+    // No policy goes beyond a cpuset.
+    let found = one(&with("0", false), rule);
+    assert!(found.mends[0].commands.is_empty(), "{:?}", found.mends);
+    assert!(found.mends[0].what.contains("cpuset.mems=0-1"), "{:?}", found.mends);
+    let found = one(&container(with("0", false)), rule);
+    assert!(found.mends[0].commands[0].starts_with("docker update --cpuset-mems=0-1 "), "{:?}", found.mends);
+    assert_eq!(one(&container(with("0-1", true)), rule).confidence, Confidence::Possible);
     // A filter outside of a container is not that of the container.
-    silent(&confined_java("0-1", true), rule);
+    silent(&with("0-1", true), rule);
     silent(&java(17, &[]), rule);
-    lacks_programs(confined_java("0-3", false), rule);
+    lacks_programs(with("0-3", false), rule);
 }
 
 #[test]
