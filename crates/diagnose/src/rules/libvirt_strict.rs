@@ -87,7 +87,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     ];
     let what = match process.owner() {
         Owner::Libvirt(_) => {
-            "in the machine's definition: <memory mode='restrictive'/> or mode='preferred' below <numatune>"
+            "<memory mode='preferred'/> below <numatune> of the machine's definition (mode restrictive keeps to its nodes \
+             as well, by a cpuset, which can be widened while it runs)"
         }
         _ => "policy=preferred in place of policy=bind of its memory backend",
     };

@@ -4,7 +4,7 @@ use nodewise_machine::NodeSet;
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
-use crate::finding::{Confidence, Evidence, RuleFinding, Severity, Value};
+use crate::finding::{Confidence, Evidence, Mend, Owner, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
 use crate::thresholds;
@@ -16,7 +16,8 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "a process of QEMU, Cloud Hypervisor or Firecracker whose memory and CPU time would fit a node, without cells, with at \
-           least 10 % of its CPU time and at least 10 % of its memory on each of two nodes",
+           least 10 % of its CPU time and at least 10 % of its memory on each of two nodes, and less than 10 % of it where it \
+           does not run",
     thresholds: &[
         &thresholds::SIGNIFICANT,
         &thresholds::SIGNIFICANT_SHARE,
@@ -49,8 +50,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         .collect();
     let fit = situation.limit(&thresholds::VM_FITS);
     let home = fitting(situation, process, fit)?;
-    // Memory where it does not run is another disease.
-    if runs.len() < 2 || holds.len() < 2 || process.stranded(&situation.places.with_cpus()).is_some() {
+    if runs.len() < 2 || holds.len() < 2 || is_stranded(situation, process) {
         return None;
     }
     let summary = format!(
@@ -72,8 +72,20 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let to = NodeSet::from_iter([home]);
     let cpus = situation.machine.cpus_of(home);
     finding.mends = process.owner().confine(&to, Some(&cpus), None);
+    if matches!(process.owner(), Owner::Libvirt(_)) {
+        finding.mends.push(Mend::words(
+            format!("its CPUs, too: virsh vcpupin and virsh emulatorpin with {cpus}; permanently <vcpu cpuset='{cpus}'>"),
+            Scope::Now,
+        ));
+    }
     finding.nodes = holds;
     Some(finding)
+}
+
+/// Whether a part worth naming lies where it does not run, which is another disease. Every process has some pages there.
+fn is_stranded(situation: &Situation<'_>, process: &ProcessState<'_>) -> bool {
+    let stranded = process.stranded(&situation.places.with_cpus());
+    stranded.is_some_and(|(size, _)| process.share(size) >= situation.limit(&thresholds::VM_SPANS))
 }
 
 /// The node that could hold its memory and its CPU time, of several the one that holds most of it.

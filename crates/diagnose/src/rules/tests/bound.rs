@@ -117,6 +117,14 @@ fn a_virtual_machine_on_two_nodes_that_would_fit_one() {
     let both = &[(0, 5_000), (2, 5_000)];
     let found = one(&guest(halves, both), rule);
     assert_eq!((found.severity, found.concerns), (Severity::Note, Some(gib(4))));
+    // A few pages elsewhere, which every process has.
+    let stray: &[(u32, Bytes)] = &[(0, gib(2)), (1, gib(2)), (3, Bytes::from_mib(1))];
+    one(&guest(stray, both), rule);
+    silent(&guest(&[(0, gib(2)), (1, gib(2)), (3, gib(1))], both), rule);
+    let mut of_libvirt = guest(halves, both);
+    let group = r"/machine.slice/machine-qemu\x2d1\x2ddb.scope";
+    change(&mut of_libvirt, 100, |process, _| process.group = Some(group.into()));
+    assert!(one(&of_libvirt, rule).mends[1].what.contains("vcpupin"));
     silent(&guest(&[(0, gib(4))], both), rule);
     silent(&guest(halves, &[(0, 5_000)]), rule);
     silent(&guest(&[(0, gib(8)), (1, gib(8))], both), rule);
