@@ -86,11 +86,14 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
              llama.cpp --numa distribute",
             Scope::Restart,
         ),
-        Mend::words(
-            "vLLM: one rank for each node (VLLM_CPU_OMP_THREADS_BIND); other programs: nodewise run --interleave=all, which \
-             also places the pages of files that they read first",
-            Scope::Restart,
-        ),
+        Mend {
+            commands: vec!["nodewise run --interleave=all -- COMMAND".to_owned()],
+            ..Mend::words(
+                "vLLM: one rank for each node (VLLM_CPU_OMP_THREADS_BIND); other programs, after the cache was dropped: \
+                 interleaved, which also places the pages of files that they read first",
+                Scope::Restart,
+            )
+        },
     ];
     finding.nodes = on;
     Some(finding)

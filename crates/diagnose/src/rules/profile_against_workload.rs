@@ -66,12 +66,21 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
         vec![Evidence::new("active profile", Value::text(quote(active).to_string()), shown::TUNED)];
     finding.mends = vec![Mend::words(
         format!(
-            "a profile of your own in /etc/tuned that includes it ([main] include={}) and sets {} below [sysctl]; tuned-adm \
+            "a profile of your own in /etc/tuned that includes it{} and sets {} below [sysctl]; tuned-adm \
              profile takes it, and the old name takes it back",
-            quote(active),
+            include(active).map_or_else(String::new, |line| format!(" ([main] {line})")),
             wanted.join(" and ")
         ),
         Scope::Now,
     )];
     vec![finding]
+}
+
+/// The line that includes these profiles. tuned takes quotes for a part of the name, and parts names by commas; it knows no
+/// profile whose name has other characters than these.
+fn include(active: &str) -> Option<String> {
+    let names: Vec<&str> = active.split_ascii_whitespace().collect();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let are_plain = names.iter().all(|name| name.chars().all(is_plain));
+    are_plain.then(|| format!("include={}", names.join(",")))
 }

@@ -152,6 +152,12 @@ fn a_profile_that_switches_off_what_is_missing() {
     };
     let found = one(&with("oracle", 0), rule);
     assert_eq!(found.summary, "the profile \"oracle\" sets kernel.numa_balancing=0");
+    // tuned takes quotes for a part of the name, and parts names by commas.
+    assert!(found.mends[0].what.contains("[main] include=oracle) "), "{}", found.mends[0].what);
+    let found = one(&with("my-own oracle", 0), rule);
+    assert!(found.mends[0].what.contains("[main] include=my-own,oracle) "), "{}", found.mends[0].what);
+    let found = one(&with("a$b oracle", 0), rule);
+    assert!(!found.mends[0].what.contains("include="), "{}", found.mends[0].what);
     silent(&with("balanced", 0), rule);
     silent(&with("oracle", 1), rule);
     let all = crate::Diagnosis::new(&with("oracle", 0).situation(), &[]);
