@@ -170,6 +170,33 @@ const SICK: &[(&str, Check)] = &[
     ("compaction_in_page_faults_is_found_and_put_into_the_background", short::compaction),
 ];
 
+/// Rules about servers and virtual machines.
+const SERVERS: &[(&str, Check)] = &[
+    ("a_mongod_on_a_node_that_is_short_is_found_and_interleaved", sick::servers::mongod),
+    ("a_mysqld_whose_pool_is_on_one_node_is_found_and_interleaved", sick::servers::mysqld),
+    ("a_haproxy_on_the_cpus_of_one_node_is_found", sick::servers::half_used),
+    ("weights_of_a_model_on_one_node_are_found_and_interleaved", sick::servers::weights),
+    ("ranks_on_one_core_are_found_and_unbound", sick::servers::ranks),
+    ("memory_of_a_virtual_machine_away_from_its_cpus_is_found_and_moved", sick::guests::stranded),
+    ("a_virtual_machine_on_two_nodes_is_found_and_put_on_one", sick::guests::spread),
+    ("a_virtual_machine_bound_to_a_full_node_is_found", sick::guests::strict),
+];
+
+/// Rules about runtimes, and about programs that place others.
+const RUNTIMES: &[(&str, Check)] = &[
+    ("a_pod_without_the_memory_of_its_cpus_is_found", sick::orchestrators::kubelet),
+    ("slurm_without_a_plugin_that_binds_is_found", sick::orchestrators::slurm),
+    ("a_profile_that_switched_balancing_off_is_found", sick::orchestrators::profile),
+    ("threads_of_openmp_that_nothing_binds_are_found_and_bound", sick::runtimes::openmp),
+    ("a_java_heap_on_one_of_two_nodes_is_found", sick::runtimes::java_unused),
+    ("a_java_machine_whose_nodes_are_apart_is_found_and_mended", sick::runtimes::java_void),
+    ("a_go_program_on_two_nodes_is_found_and_put_on_one", sick::runtimes::go),
+];
+
+/// On a machine with more nodes than the kubelet takes.
+const NINE: &[(&str, Check)] =
+    &[("more_nodes_than_the_kubelet_takes_are_found", sick::orchestrators::many_nodes)];
+
 /// On a machine with a node that has CPUs and no memory.
 const BARE: &[(&str, Check)] = &[("a_node_without_memory_is_found", sick::bare_node)];
 
@@ -292,6 +319,10 @@ pub enum Extent {
     Emulated,
     /// Those of a node without memory, alone.
     Bare,
+    /// Those of rules about programs by their names, alone; one machine with nine nodes.
+    Servers,
+    Runtimes,
+    Nine,
     /// Those of managers of placement, alone.
     Managed,
     /// Those of rules about memory that is movable or offline, about devices, about tiers, and about firmware, each alone.
@@ -325,6 +356,9 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Off, "off", &[OFF]),
     (Extent::Emulated, "emulated", &[EMULATED]),
     (Extent::Bare, "bare", &[BARE]),
+    (Extent::Servers, "servers", &[SERVERS]),
+    (Extent::Runtimes, "runtimes", &[RUNTIMES]),
+    (Extent::Nine, "nine", &[NINE]),
     (Extent::Managed, "managed", &[MANAGED]),
     (Extent::Movable, "movable", &[MOVABLE]),
     (Extent::Devices, "devices", &[DEVICES]),

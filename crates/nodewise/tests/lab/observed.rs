@@ -130,6 +130,16 @@ fn read(buffer: &NodeBuffer) {
     }
 }
 
+/// A second buffer as large, which a thread on another CPU touches first; it stays.
+fn take_twin(way: &Way, cpu: CpuId) {
+    let length = way.length();
+    let touch = move || {
+        run_on(cpu);
+        std::mem::forget(NodeBuffer::new(length, PageKind::Small, None).expect("memory"));
+    };
+    std::thread::spawn(touch).join().expect("a thread that touches");
+}
+
 fn run_on(cpu: CpuId) {
     affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).expect("the CPU can be used");
 }
@@ -143,8 +153,8 @@ struct Work {
 }
 
 impl Work {
-    /// Works whenever it is to, on each of these CPUs in turn, or where it is put.
-    fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>) {
+    /// Works whenever it is to, on each of these CPUs in turn, or where it is put; with a rest between times.
+    fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>, rest: Duration) {
         let used = || Usage::of_this_thread().expect("the kernel counts CPU time").cpu_time();
         let mut turn = cpus.iter().cycle();
         loop {
@@ -164,6 +174,9 @@ impl Work {
                 let now = Moment::now().since_boot.as_secs_f64();
                 let slice = (now, node.number(), (used() - begun).as_secs_f64());
                 self.slices.lock().unwrap_or_else(PoisonError::into_inner).push(slice);
+            }
+            if !rest.is_zero() {
+                std::thread::sleep(rest);
             }
         }
     }
@@ -189,28 +202,27 @@ impl Work {
 ///
 /// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
-/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works, `growth` in MiB when it is asked to grow,
-/// `locked` memory, `tables` in MiB of page tables.
+/// map, `wanders` over these CPUs (`0+1`), `workers` for a thread on each of these CPUs that the process may use,
+/// `rests` in ms between spells of work of 40, `reads` the memory while it works, `twin` the CPU of a thread that touches as much memory again, `growth` in MiB when it is asked
+/// to grow, `locked` memory, `tables` in MiB of page tables. Words with other keys are for whoever reads the command line.
 pub fn run(words: &[String]) {
     let pair = |word: &String| {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
         (key.to_owned(), value.to_owned())
     };
     let way = Way(words.iter().map(pair).collect());
+    let allowed = affinity::cpus(Task::CURRENT).expect("the CPUs are known");
     let cpus = way.cpus("cpu");
-    cpus.first().into_iter().for_each(|cpu| run_on(*cpu));
+    cpus.first().filter(|cpu| allowed.contains(**cpu)).into_iter().for_each(|cpu| run_on(*cpu));
     let memory = Memory::take(&way);
     if way.value("locked").is_some() {
         numbers::mlockall(LOCK_CURRENT).expect("memory can be locked");
     }
     let _tables = way.number("tables").map(tables);
+    way.cpus("twin").into_iter().for_each(|cpu| take_twin(&way, cpu));
     let work = Arc::new(Work::default());
-    let worker =
-        (Arc::clone(&work), way.cpus("wanders"), memory.own().filter(|_| way.value("reads").is_some()));
-    std::thread::spawn(move || {
-        let (work, wanders, memory) = worker;
-        work.spin(&wanders, memory.as_deref());
-    });
+    let read = memory.own().filter(|_| way.value("reads").is_some());
+    start_workers(&way, &allowed, &work, read.as_ref());
     let (address, length) = memory.place();
     println!("{}", json!({ "pid": std::process::id(), "address": address, "length": length }));
     for line in std::io::stdin().lock().lines() {
@@ -247,6 +259,20 @@ fn tables(mebibytes: u64) -> NodeBuffer {
         std::hint::black_box(*word);
     });
     buffer
+}
+
+/// Starts the threads that work: one, or one for each CPU that is named.
+fn start_workers(way: &Way, allowed: &CpuSet, work: &Arc<Work>, memory: Option<&Arc<NodeBuffer>>) {
+    let rest = Duration::from_millis(way.number("rests").unwrap_or(0));
+    let own: Vec<Option<CpuId>> = way.cpus("workers").into_iter().map(Some).collect();
+    for cpu in if own.is_empty() { vec![None] } else { own } {
+        let (work, wanders, memory) = (Arc::clone(work), way.cpus("wanders"), memory.cloned());
+        let cpu = cpu.filter(|cpu| allowed.contains(*cpu));
+        std::thread::spawn(move || {
+            cpu.into_iter().for_each(run_on);
+            work.spin(&wanders, memory.as_deref(), rest);
+        });
+    }
 }
 
 /// Takes memory for as long as the program lives, up to a limit.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use nodewise_machine::CpuSet;
@@ -62,8 +63,13 @@ impl Observed {
     /// Starts it, as words behind these: `nodewise run --membind=1 --`.
     pub fn start(name: &str, before: &[&str], way: &str) -> Result<Self, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        Self::start_file(&own, name, before, way)
+    }
+
+    /// Starts the same program from another file.
+    pub fn start_file(own: &Path, name: &str, before: &[&str], way: &str) -> Result<Self, String> {
         let mut words = before.iter().map(std::ffi::OsString::from).collect::<Vec<_>>();
-        words.extend([own.into_os_string(), "--observed".into()]);
+        words.extend([own.into(), "--observed".into()]);
         words.extend(way.split_whitespace().map(Into::into));
         let mut command = Command::new(&words[0]);
         let started = command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

@@ -101,4 +101,7 @@ pub const SICK: &[SickGuest] = &[
     SickGuest::new("sick-misplaced", "(1c 512M) (1c); dist=20", Extent::Misplaced).qemu(METAL).slots(UNEVEN),
     SickGuest::new("sick-too-large", "(2c 1G)", Extent::TooLarge).append("numa=fake=8G"),
     SickGuest::new("sick-server", "2x(2x(1c 384M)); dist=11,20", Extent::Server).qemu(METAL).slots(EVEN),
+    SickGuest::new("sick-servers", LAYOUTS[0].2, Extent::Servers),
+    SickGuest::new("sick-runtimes", LAYOUTS[0].2, Extent::Runtimes),
+    SickGuest::new("sick-nine-nodes", "(2c 512M) 8x(128M)", Extent::Nine),
 ];

@@ -3,7 +3,12 @@
 
 pub mod devices;
 pub mod firmware;
+pub mod guests;
+mod impostor;
 pub mod memory;
+pub mod orchestrators;
+pub mod runtimes;
+pub mod servers;
 pub mod tiers;
 
 use std::fs;
