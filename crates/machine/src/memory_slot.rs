@@ -45,6 +45,8 @@ pub struct MemorySlot {
     pub place: Option<SlotPlace>,
     /// The channel within the socket, in the firmware's own numbers or letters.
     pub channel: Option<String>,
+    /// Whether its socket has a processor, without which no module in it can be used.
+    pub processor: Option<bool>,
     pub state: SlotState,
 }
 

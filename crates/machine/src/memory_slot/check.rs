@@ -9,8 +9,9 @@ use crate::units::Bytes;
 
 impl MemorySlots {
     /// Finds unusual facts about them. Modules that are not DRAM are meant to differ, and so is memory on the package.
+    /// Slots of a socket without a processor are meant to be empty.
     pub fn oddities(&self) -> Vec<Oddity> {
-        let is_compared = |slot: &&MemorySlot| slot.module().is_none_or(is_dram);
+        let is_compared = |slot: &&MemorySlot| slot.module().map_or(slot.processor != Some(false), is_dram);
         let slots = self.slots.iter().filter(is_compared).cloned().collect();
         let compared = Self { slots, not_read: None };
         let groups = compared.groups();
@@ -86,7 +87,11 @@ fn uneven_channels(group: &SlotGroup<'_>) -> Option<Oddity> {
     if group.modules().count() < 2 {
         return None;
     }
-    let channels = group.channels()?;
+    let mut channels = group.channels()?;
+    // Of a socket that is not known the processor may be missing.
+    if group.side == SlotSide::Unknown && group.slots.iter().any(|slot| slot.processor.is_none()) {
+        channels.retain(|(_, size)| size.get() > 0);
+    }
     let is_empty = channels.iter().all(|(_, size)| size.get() == 0);
     if is_empty || channels.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return None;

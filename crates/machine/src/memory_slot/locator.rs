@@ -14,7 +14,7 @@ const SOCKETS: [&str; 6] = ["CPU", "P", "PROC", "PROCESSOR", "SOCKET", "SKT"];
 /// Words in front of a channel.
 const CHANNELS: [&str; 3] = ["CHANNEL", "CHAN", "CH"];
 /// Words in front of the slot's letter.
-const SLOTS: [&str; 2] = ["DIMM", "CHANNEL"];
+const SLOTS: [&str; 3] = ["DIMM", "CHANNEL", "CH"];
 /// The longest name that is read, and the largest number in one.
 const MOST_BYTES: usize = 128;
 const MOST_NUMBER: u32 = 255;
@@ -32,6 +32,10 @@ pub struct SlotName {
     pub letter: Option<char>,
     /// The number behind the letter.
     pub number: Option<u32>,
+    /// A number and the letter behind it at the end, as in `P1-DIMM2A`: a channel and a slot, either way round.
+    pub numbered: Option<(u32, char)>,
+    /// Whether the socket and the letter are the same part, as in `DIMM_P1`.
+    pub is_socket_or_letter: bool,
 }
 
 /// A part of a name.
@@ -46,10 +50,12 @@ impl SlotName {
     pub fn from_text(text: &str) -> Self {
         let parts = parts(text);
         let mut name = Self::default();
+        let mut socket_at = None;
         for (at, part) in parts.iter().enumerate() {
             let Part::Word(word) = part else { continue };
             match parts.get(at + 1) {
                 Some(Part::Number(number)) if SOCKETS.contains(&word.as_str()) => {
+                    socket_at = socket_at.or(Some(at));
                     name.socket = name.socket.or(Some(*number));
                 }
                 Some(Part::Number(number)) if word == "NODE" => name.node = name.node.or(Some(*number)),
@@ -71,20 +77,33 @@ impl SlotName {
         };
         if let Some(channel) = inspur {
             name.channel = Some(channel.to_string());
-        } else if let [.., Part::Word(letter), Part::Number(number)] = &parts[..] {
-            let mut letters = letter.chars();
-            // Of "DIMM030 J13" the letter is that of a connector on the board.
-            let numbers = parts.iter().filter(|part| matches!(part, Part::Number(_))).count();
-            let others = usize::from(name.socket.is_some()) + usize::from(name.node.is_some());
-            if let (Some(letter), None) = (letters.next(), letters.next()) {
-                // P1 alone is a socket.
-                if numbers == 1 + others && !(letter == 'P' && name.socket == Some(*number)) {
+            return name;
+        }
+        // Of "DIMM030 J13" the letter is that of a connector on the board.
+        let numbers = parts.iter().filter(|part| matches!(part, Part::Number(_))).count();
+        let others = usize::from(name.socket.is_some()) + usize::from(name.node.is_some());
+        match &parts[..] {
+            [.., Part::Word(word), Part::Number(number)] => {
+                let is_socket = socket_at == Some(parts.len() - 2);
+                if let Some(letter) = single(word).filter(|_| numbers + usize::from(is_socket) == 1 + others)
+                {
                     (name.letter, name.number) = (Some(letter), Some(*number));
+                    name.is_socket_or_letter = is_socket;
                 }
             }
+            [.., Part::Number(number), Part::Word(word)] if numbers == 1 + others => {
+                name.numbered = single(word).map(|letter| (*number, letter));
+            }
+            _ => {}
         }
         name
     }
+}
+
+/// The letter of a word that has no other.
+fn single(word: &str) -> Option<char> {
+    let mut letters = word.chars();
+    letters.next().filter(|_| letters.next().is_none())
 }
 
 /// The words and numbers of a name. A letter that is glued to a word which is known is a word of its own.

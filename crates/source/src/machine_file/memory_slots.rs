@@ -41,6 +41,9 @@ struct SlotFile {
     placed_by: Option<PlaceWord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channel: Option<String>,
+    /// Whether the socket has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    processor: Option<bool>,
     state: StateFile,
     /// Of an installed module only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +121,8 @@ impl From<&MemorySlots> for MemorySlotsFile {
 
 impl From<&MemorySlot> for SlotFile {
     fn from(slot: &MemorySlot) -> Self {
-        let MemorySlot { locator, bank, socket, package, node, place, channel, state } = slot.clone();
+        let MemorySlot { locator, bank, socket, package, node, place, channel, processor, state } =
+            slot.clone();
         let (state, module) = match state {
             SlotState::Unknown => (StateFile::Unknown, None),
             SlotState::Empty => (StateFile::Empty, None),
@@ -132,6 +136,7 @@ impl From<&MemorySlot> for SlotFile {
             node: node.map(NodeNumber),
             placed_by: place.map(PlaceWord),
             channel,
+            processor,
             state,
             module,
         }
@@ -157,6 +162,7 @@ impl SlotFile {
             node: self.node.map(|node| node.0),
             place: self.placed_by.map(|place| place.0),
             channel: self.channel,
+            processor: self.processor,
             state,
         })
     }

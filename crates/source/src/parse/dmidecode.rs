@@ -18,11 +18,11 @@ use nodewise_machine::{Bytes, MemoryModule, MemorySlot, SlotState};
 use super::number::hex_digits;
 use super::{Parsed, Problems, lines};
 use crate::smbios::Slots;
-use crate::smbios::slots::{Device, Records, known};
+use crate::smbios::slots::{Device, NO_RANGE, Records, Socket, known};
 
-/// Titles of the structures that are read.
 /// Fields of a structure: the longest has some forty.
 const MOST_FIELDS: usize = 256;
+/// Titles of the structures that are read.
 const TITLES: [&str; 6] = [
     "System Information",
     "Processor Information",
@@ -31,6 +31,9 @@ const TITLES: [&str; 6] = [
     "Memory Array Mapped Address",
     "Memory Device Mapped Address",
 ];
+
+/// Types of processors that have no memory.
+const OTHER_PROCESSORS: [&str; 3] = ["Math Processor", "DSP Processor", "Video Processor"];
 
 /// A structure as it is read: its handle, its title, and its fields with their lines.
 #[derive(Default)]
@@ -121,7 +124,18 @@ impl<'t> Block<'t> {
             "System Information" => records.vendor = self.text("Manufacturer"),
             "Processor Information" => {
                 let kind = self.field(&["Type"]).map(|(_, kind)| kind);
-                records.sockets += usize::from(kind.is_none_or(|kind| kind == "Central Processor"));
+                // Of a socket without a processor the type may be <OUT OF SPEC>.
+                if kind.is_none_or(|kind| !OTHER_PROCESSORS.contains(&kind)) {
+                    let status = self.field(&["Status"]).map(|(_, status)| status);
+                    records.add_socket(Socket {
+                        name: self.text("Socket Designation"),
+                        is_populated: status.and_then(|status| match status.split(',').next() {
+                            Some("Populated") => Some(true),
+                            Some("Unpopulated") => Some(false),
+                            _ => None,
+                        }),
+                    });
+                }
             }
             "Physical Memory Array" => {
                 let usage = self.text("Use").map(|usage| usage == "System Memory");
@@ -163,7 +177,7 @@ impl<'t> Block<'t> {
             problems.add(line, format!("an address behind {start:#x}"), &format!("{last:#x}"));
             return;
         }
-        if let Some(handle) = self.handle(name, problems) {
+        if let Some(handle) = self.handle(name, problems).filter(|_| (start, end) != NO_RANGE) {
             records.add_range(is_device, handle, (start, end));
         }
     }

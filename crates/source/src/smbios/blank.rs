@@ -4,7 +4,7 @@
 //! other bytes become zeros and the strings dashes, each in its place, so that the lengths still agree with the
 //! entry point.
 
-use super::slots::{ARRAY, ARRAY_RANGE, DEVICE, DEVICE_RANGE, PROCESSOR, SYSTEM};
+use super::slots::{ARRAY, ARRAY_RANGE, DEVICE, DEVICE_RANGE, PROCESSOR, STATUS, SYSTEM};
 use super::structure::{END, Ending, HEADER, Structure, walk};
 
 /// The fields that stay of a structure: the length of its formatted area, those inside that go, and the places of
@@ -23,10 +23,14 @@ const fn kept(kind: u8) -> Option<Kept> {
     Some(match kind {
         // Version, serial number, UUID, SKU go.
         SYSTEM => Kept { bytes: 5, without: &[], names: &[], models: &[4], private: &[5, 6, 7, 0x19, 0x1a] },
-        // The name of the socket and that it holds a processor; not its number and its part.
-        PROCESSOR => {
-            Kept { bytes: 6, without: &[], names: &[4], models: &[], private: &[7, 0x10, 0x20, 0x21, 0x22] }
-        }
+        // The name of the socket, its type and whether it has a processor; not which one.
+        PROCESSOR => Kept {
+            bytes: STATUS + 1,
+            without: &[6..8, 8..STATUS],
+            names: &[4],
+            models: &[],
+            private: &[7, 0x10, 0x20, 0x21, 0x22],
+        },
         ARRAY => Kept { bytes: 23, without: &[], names: &[], models: &[], private: &[] },
         // Not the serial number, the asset tag, and the version of its firmware.
         DEVICE => Kept {
@@ -114,6 +118,20 @@ mod tests {
         let (slots, problems) = decode(&blank(&table()), Ending::Marked);
         assert_eq!(problems, []);
         assert_eq!((slots, problems), decode(&table(), Ending::Marked));
+    }
+
+    #[test]
+    fn a_processor_is_there_or_not_and_nothing_else_about_it() {
+        let mut processor = vec![4, 0x23, 4, 0, 1, 3, 0xb3, 2];
+        processor.extend([0x5a; STATUS - 8]);
+        processor.extend([0x41, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 3, 4, 5]);
+        let table = [&processor[..], b"CPU1\0MAKER\0SERIAL\0ASSET\0PART\0\0", &table()].concat();
+        let text = without(&table);
+        for word in ["MAKER", "SERIAL", "ASSET", "PART", "ZZ"] {
+            assert!(!text[..70].contains(word), "{word}: {text}");
+        }
+        let (slots, _) = decode(&blank(&table), Ending::Marked);
+        assert_eq!(slots.board.processors, [Some(true)]);
     }
 
     #[test]

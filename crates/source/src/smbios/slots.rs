@@ -1,6 +1,6 @@
 //! Structures to memory slots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::memory_slot::locator::place::Board;
 use nodewise_machine::{Bytes, MemoryModule, MemorySlot, SlotState};
@@ -15,12 +15,20 @@ pub const ARRAY: u8 = 16;
 pub const DEVICE: u8 = 17;
 pub const ARRAY_RANGE: u8 = 19;
 pub const DEVICE_RANGE: u8 = 20;
+/// The status of a processor, and its bit for a socket that has one.
+pub(super) const STATUS: usize = 0x18;
+const POPULATED: u8 = 1 << 6;
 /// Most slots that are kept: 32 sockets with 48 each.
 const MOST_SLOTS: usize = 1536;
 /// Most ranges that are kept: some firmware has several for each module.
 const MOST_RANGES: usize = 8 * MOST_SLOTS;
 /// Ranges of an array or a module: an array with several has one for each hole between them.
 const MOST_RANGES_OF_HANDLE: usize = 64;
+
+/// Sockets that are kept.
+const MOST_SOCKETS: usize = 256;
+/// The range that some firmware has for slots without a module: zeros, which stand for the first KiB.
+pub(crate) const NO_RANGE: (u64, u64) = (0, 1 << 10);
 
 /// Words for kinds of memory, from 1 (type 17, byte 0x12).
 pub(crate) const TYPES: [&str; 36] = [
@@ -117,13 +125,21 @@ pub(crate) fn known(text: &str) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) vendor: Option<String>,
-    pub(crate) sockets: usize,
+    /// Sockets for processors, in the order of the firmware.
+    pub(crate) sockets: Vec<Socket>,
     /// Whether an array is system memory, by handle; `None` where it does not say.
     pub(crate) arrays: BTreeMap<u16, Option<bool>>,
     pub(crate) devices: Vec<Device>,
     /// Ranges by the handle of a device, and by that of an array.
     pub(crate) device_ranges: Vec<(u16, (u64, u64))>,
     pub(crate) array_ranges: Vec<(u16, (u64, u64))>,
+}
+
+/// A socket for a processor.
+#[derive(Debug, Default)]
+pub(crate) struct Socket {
+    pub(crate) name: Option<String>,
+    pub(crate) is_populated: Option<bool>,
 }
 
 /// A memory device, and what it refers to.
@@ -139,6 +155,13 @@ impl Records {
     pub(crate) fn add(&mut self, device: Device) {
         if self.devices.len() < MOST_SLOTS {
             self.devices.push(device);
+        }
+    }
+
+    /// Adds a socket, unless there are too many.
+    pub(crate) fn add_socket(&mut self, socket: Socket) {
+        if self.sockets.len() < MOST_SOCKETS {
+            self.sockets.push(socket);
         }
     }
 
@@ -170,18 +193,39 @@ impl Records {
                 && module.and_then(|module| module.memory_type.as_deref()).is_none_or(|kind| kind != "Flash")
         };
         let mut slots = Slots {
-            board: Board { vendor, sockets: (sockets > 0).then_some(sockets), ..Board::default() },
+            board: Board {
+                vendor,
+                sockets: (!sockets.is_empty()).then_some(sockets.len()),
+                processors: in_order(sockets).into_iter().map(|socket| socket.is_populated).collect(),
+                ..Board::default()
+            },
             ..Slots::default()
         };
         for device in devices.into_iter().filter(is_memory) {
             let own = device.handle.and_then(|handle| device_ranges.get(&handle));
             let ranges = own.or_else(|| array_ranges.get(&device.array?));
+            // Some firmware repeats an address of the slot before it.
+            let ranges = ranges.filter(|_| device.slot.state != SlotState::Empty);
             slots.ranges.push(ranges.cloned().unwrap_or_default());
             slots.board.arrays.push(device.array);
             slots.slots.push(device.slot);
         }
         slots
     }
+}
+
+/// Sockets by the numbers at the end of their names, where each has its own.
+fn in_order(mut sockets: Vec<Socket>) -> Vec<Socket> {
+    let number = |socket: &Socket| {
+        let name = socket.name.as_deref()?;
+        let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        name[digits..].parse::<u32>().ok()
+    };
+    let numbers: Option<BTreeSet<u32>> = sockets.iter().map(number).collect();
+    if numbers.is_some_and(|numbers| numbers.len() == sockets.len()) {
+        sockets.sort_by_key(number);
+    }
+    sockets
 }
 
 /// Reads the slots of a table, and what is wrong with it.
@@ -209,8 +253,11 @@ pub(crate) fn read(table: &[u8], ending: Ending, records: &mut Records) -> Vec<S
 fn add(one: &Structure<'_>, records: &mut Records) -> Result<(), String> {
     match one.kind {
         SYSTEM => records.vendor = one.string(4)?.as_deref().and_then(known),
-        // A central processor, or one that does not say.
-        PROCESSOR if one.byte(5).is_none_or(|kind| kind == 3) => records.sockets += 1,
+        // A central processor, or one that does not say: not those for mathematics, signals and video.
+        PROCESSOR if one.byte(5).is_none_or(|kind| !matches!(kind, 4..=6)) => {
+            let is_populated = one.byte(STATUS).map(|status| status & POPULATED != 0);
+            records.add_socket(Socket { name: one.string(4)?.as_deref().and_then(known), is_populated });
+        }
         ARRAY => {
             let usage = one.byte(5).filter(|usage| *usage > 2);
             records.arrays.insert(one.handle, usage.map(|usage| usage == 3));
@@ -240,7 +287,7 @@ fn range(one: &Structure<'_>, extended: usize) -> Result<Option<(u64, u64)>, Str
     let (Some(start), Some(end)) = (one.double(4), one.double(8)) else {
         return Err(format!("type {} has length {}: expected 15 or more", one.kind, one.area.len()));
     };
-    // Some firmware writes zeros for slots without a module.
+    // Zeros are those of [`NO_RANGE`].
     if (start, end) == (0, 0) {
         return Ok(None);
     }

@@ -66,3 +66,25 @@ fn nothing_is_made_of_sizes_that_are_not_known() {
     check(&["0 A 16 3200", "0 B x -"], &[]);
     check(&["0 A 16 3200", "1 A x -"], &[]);
 }
+
+#[test]
+fn slots_of_a_socket_without_a_processor_are_meant_to_be_empty() {
+    let slots = ["0 A 16 3200", "0 B 16 3200", "1 A - -", "1 B - -"];
+    let mut slots: Vec<MemorySlot> = slots.iter().map(|text| slot(text)).collect();
+    slots[2..].iter_mut().for_each(|slot| slot.processor = Some(false));
+    let oddities = |slots: &[MemorySlot]| MemorySlots { slots: slots.to_vec(), not_read: None }.oddities();
+    assert_eq!(oddities(&slots), []);
+    slots[3].processor = Some(true);
+    assert_eq!(oddities(&slots).len(), 1, "a processor without memory");
+}
+
+#[test]
+fn empty_channels_count_only_where_a_processor_has_them() {
+    let slots = ["- A 16 3200", "- B 16 3200", "- C - -"];
+    let mut slots: Vec<MemorySlot> = slots.iter().map(|text| slot(text)).collect();
+    slots.iter_mut().for_each(|slot| slot.socket = None);
+    let oddities = |slots: &[MemorySlot]| MemorySlots { slots: slots.to_vec(), not_read: None }.oddities();
+    assert_eq!(oddities(&slots), []);
+    slots.iter_mut().for_each(|slot| slot.processor = Some(true));
+    assert_eq!(oddities(&slots)[0].text, "memory channels are uneven: 16 GiB at A, B; none at C");
+}

@@ -1,14 +1,18 @@
 //! Slots to sockets, packages, nodes and channels, by the names of all of them.
 
+mod channels;
+mod sockets;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::SlotName;
 use crate::id::{NodeId, PackageId};
 use crate::machine::Machine;
-use crate::memory_slot::{MemorySlot, SlotPlace};
+use crate::memory_slot::{MemorySlot, SlotPlace, SlotState};
+use sockets::Sockets;
 
-/// Slots at one channel: three at most on any processor so far, so that a letter with more of them is a socket.
-const MOST_AT_A_CHANNEL: u32 = 3;
+/// Slots at one channel: three at most of DDR3 and later, so that a letter with more of them is a socket.
+const MOST_AT_A_CHANNEL: usize = 3;
 
 /// Facts of the firmware that names do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,60 +21,132 @@ pub struct Board {
     pub vendor: Option<String>,
     /// Processor sockets, empty ones included (type 4).
     pub sockets: Option<usize>,
+    /// For each socket, in their order, whether it has a processor; empty where the firmware lists none.
+    pub processors: Vec<Option<bool>>,
     /// For each slot the handle of its memory array (type 16).
     pub arrays: Vec<Option<u16>>,
     /// For each slot the node in which all its addresses lie, where that is known (types 19 and 20).
     pub nodes: Vec<Option<NodeId>>,
 }
 
-/// The socket of each slot: its name, and its place among the sockets.
-struct Sockets {
-    of: Vec<Option<(String, usize)>>,
-    place: SlotPlace,
+/// The names of a slot: its own, and that of its bank.
+#[derive(Default)]
+struct Names {
+    locator: SlotName,
+    bank: SlotName,
 }
 
 /// Fills socket, package, node and channel of slots. The packages and nodes are those of the machine.
 pub fn place(slots: &mut [MemorySlot], board: &Board, machine: &Machine) {
+    // Some firmware names the slots that have a module, and no other: these are placed without the rest.
+    let is_named = |slot: &MemorySlot| slot.locator.is_some() || slot.bank.is_some();
+    let named: Vec<usize> = (0..slots.len()).filter(|at| is_named(&slots[*at])).collect();
+    let is_fit = |slot: &MemorySlot| slot.state == SlotState::Empty || is_named(slot);
+    if named.is_empty() || named.len() == slots.len() || !slots.iter().all(is_fit) {
+        return place_all(slots, board, machine);
+    }
+    let mut some: Vec<MemorySlot> = named.iter().map(|at| slots[*at].clone()).collect();
+    let board = Board {
+        arrays: named.iter().map(|at| board.arrays.get(*at).copied().flatten()).collect(),
+        nodes: named.iter().map(|at| board.nodes.get(*at).copied().flatten()).collect(),
+        ..board.clone()
+    };
+    place_all(&mut some, &board, machine);
+    for (at, slot) in named.into_iter().zip(some) {
+        slots[at] = slot;
+    }
+}
+
+fn place_all(slots: &mut [MemorySlot], board: &Board, machine: &Machine) {
     let name = |text: &Option<String>| text.as_deref().map(SlotName::from_text).unwrap_or_default();
-    let names: Vec<(SlotName, SlotName)> =
-        slots.iter().map(|slot| (name(&slot.locator), name(&slot.bank))).collect();
+    let names: Vec<Names> =
+        slots.iter().map(|slot| Names { locator: name(&slot.locator), bank: name(&slot.bank) }).collect();
     let packages: Vec<PackageId> =
         machine.cpus.values().filter_map(|cpu| cpu.package).collect::<BTreeSet<_>>().into_iter().collect();
     let count = board.sockets.unwrap_or(0).max(packages.len());
-    let sockets = find_sockets(&names, board, count);
-    let only_node = if machine.nodes.len() == 1 { machine.nodes.keys().next().copied() } else { None };
-    let nodes_of_package =
-        |package: Option<PackageId>| package.map(|package| nodes_of(machine, package)).unwrap_or_default();
+    let sockets = sockets::find(&names, slots, board, count);
+    let processors = processors(slots, board, sockets.as_ref());
+    for (slot, channel) in slots.iter_mut().zip(channels::find(&names, sockets.as_ref())) {
+        slot.channel = channel;
+    }
+    let of_socket = packages_of_sockets(&packages, &processors);
     for (at, slot) in slots.iter_mut().enumerate() {
-        if let Some((socket, index)) =
-            sockets.as_ref().and_then(|sockets| sockets.of.get(at).cloned().flatten())
-        {
-            slot.package = packages.get(index).copied();
+        // Where all sockets have a processor, so has that of a slot, whichever it is.
+        slot.processor = processors.iter().all(|has| *has == Some(true)).then_some(true);
+        slot.processor = slot.processor.filter(|_| !processors.is_empty());
+        if let Some((socket, index)) = sockets.as_ref().and_then(|sockets| sockets.of.get(at)?.clone()) {
+            slot.package = of_socket.get(index).copied().flatten();
             slot.socket = Some(socket);
             slot.place = sockets.as_ref().map(|sockets| sockets.place);
-            // A package of several nodes does not say which.
-            slot.node = match nodes_of_package(slot.package)[..] {
-                [node] => Some(node),
-                _ => None,
-            };
+            slot.processor = processors.get(index).copied().flatten();
         } else if count == 1 {
             slot.package = packages.first().copied();
         }
+    }
+    if is_other_way_round(slots, board, machine) {
+        slots.iter_mut().for_each(|slot| slot.package = None);
+    } else {
+        find_nodes(slots, board, machine);
+    }
+}
+
+/// Whether each socket has a processor; nothing where that contradicts the modules.
+fn processors(slots: &[MemorySlot], board: &Board, sockets: Option<&Sockets>) -> Vec<Option<bool>> {
+    let has_module_without_processor = slots.iter().enumerate().any(|(at, slot)| {
+        let index = sockets.and_then(|sockets| Some(sockets.of.get(at)?.as_ref()?.1));
+        let has = index.and_then(|index| board.processors.get(index).copied().flatten());
+        slot.module().is_some() && has == Some(false)
+    });
+    if has_module_without_processor { Vec::new() } else { board.processors.clone() }
+}
+
+/// The package in each socket: packages are numbered over the sockets that have a processor.
+fn packages_of_sockets(packages: &[PackageId], processors: &[Option<bool>]) -> Vec<Option<PackageId>> {
+    let with_processor = processors.iter().filter(|has| **has != Some(false)).count();
+    if with_processor != packages.len() {
+        return packages.iter().copied().map(Some).collect();
+    }
+    let mut rest = packages.iter().copied();
+    processors.iter().map(|has| if *has == Some(false) { None } else { rest.next() }).collect()
+}
+
+/// Fills nodes: those of the package, or of the addresses.
+fn find_nodes(slots: &mut [MemorySlot], board: &Board, machine: &Machine) {
+    let only_node = if machine.nodes.len() == 1 { machine.nodes.keys().next().copied() } else { None };
+    for (at, slot) in slots.iter_mut().enumerate() {
+        let of_package =
+            slot.package.filter(|_| slot.socket.is_some()).map(|package| nodes_of(machine, package));
+        // A package of several nodes does not say which.
+        if let Some([node]) = of_package.as_deref() {
+            slot.node = Some(*node);
+        }
         // Some firmware makes its addresses up: those that contradict a name are not believed.
-        let fits = |node: &NodeId| {
-            let named = slot.package.filter(|_| slot.socket.is_some());
-            named.is_none_or(|package| nodes_of(machine, package).contains(node))
-        };
+        let fits = |node: &NodeId| of_package.as_ref().is_none_or(|nodes| nodes.contains(node));
         if let Some(node) = board.nodes.get(at).copied().flatten().filter(fits) {
             (slot.node, slot.place) = (Some(node), Some(SlotPlace::Addresses));
         } else if slot.node.is_none() && only_node.is_some() {
             (slot.node, slot.place) = (only_node, Some(SlotPlace::OnlyNode));
         }
     }
-    let by_letter = sockets.as_ref().is_some_and(|sockets| sockets.place == SlotPlace::SocketLetter);
-    for (slot, channel) in slots.iter_mut().zip(find_channels(&names, by_letter)) {
-        slot.channel = channel;
+}
+
+/// Whether the addresses of each socket lie in one node, and each time in that of another: the names of this board
+/// number its sockets in another order, or its addresses are made up, and nothing says which.
+///
+/// X8DTU of Supermicro calls the slots of its first processor `P1`, and those of its second `P0`.
+fn is_other_way_round(slots: &[MemorySlot], board: &Board, machine: &Machine) -> bool {
+    let mut nodes: BTreeMap<&str, (Option<PackageId>, BTreeSet<NodeId>)> = BTreeMap::new();
+    for (slot, node) in slots.iter().zip(&board.nodes) {
+        if let (Some(socket), Some(node)) = (slot.socket.as_deref(), node) {
+            nodes.entry(socket).or_insert((slot.package, BTreeSet::new())).1.insert(*node);
+        }
     }
+    let all: BTreeSet<NodeId> = nodes.values().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
+    let is_other = |(package, nodes): &(Option<PackageId>, BTreeSet<NodeId>)| {
+        let own = package.map(|package| nodes_of(machine, package)).unwrap_or_default();
+        nodes.len() == 1 && !own.is_empty() && own.iter().all(|node| !nodes.contains(node))
+    };
+    nodes.len() > 1 && all.len() == nodes.len() && nodes.values().all(is_other)
 }
 
 /// The nodes with CPUs of a package.
@@ -80,88 +156,9 @@ fn nodes_of(machine: &Machine, package: PackageId) -> Vec<NodeId> {
     machine.nodes.values().filter(|node| !node.cpus.is_disjoint(&cpus)).map(|node| node.id).collect()
 }
 
-/// The first of the rules that fits all slots, those that are plainest first.
-fn find_sockets(names: &[(SlotName, SlotName)], board: &Board, count: usize) -> Option<Sockets> {
-    let all = |socket: fn(&(SlotName, SlotName)) -> Option<u32>| {
-        names.iter().map(socket).collect::<Option<Vec<u32>>>().filter(|all| !all.is_empty())
-    };
-    // A board has no more sockets than it says; where it says nothing, any number will do.
-    let fits = |numbers: &Vec<u32>| count == 0 || distinct(numbers) <= count;
-    let is_each = |numbers: &Vec<u32>| count > 1 && distinct(numbers) == count;
-    let named = all(|(locator, _)| locator.socket)
-        .filter(fits)
-        .or_else(|| all(|(_, bank)| bank.socket).filter(fits))
-        .or_else(|| all(|(locator, bank)| locator.node.or(bank.node)).filter(is_each));
-    if let Some(numbers) = named {
-        // Counted from 0 or from 1: no machine has a slot at each socket and none at the first.
-        let base = u32::from(!numbers.contains(&0));
-        let of = |number: u32| Some((number.to_string(), usize::try_from(number - base).ok()?));
-        return Some(Sockets { of: numbers.into_iter().map(of).collect(), place: SlotPlace::SocketName });
-    }
-    let letters = names.iter().map(|(locator, _)| locator.letter.zip(locator.number));
-    if let Some(letters) = letters.collect::<Option<Vec<(char, u32)>>>().filter(|all| !all.is_empty()) {
-        let is_dell = board.vendor.as_deref().is_some_and(|vendor| vendor.starts_with("Dell"));
-        let is_many = letters.iter().any(|(_, number)| *number > MOST_AT_A_CHANNEL);
-        let order: BTreeSet<char> = letters.iter().map(|(letter, _)| *letter).collect();
-        // Boards whose processors share a memory hub have two channels with four modules each.
-        let is_channel = |(locator, bank): &(SlotName, SlotName)| {
-            locator.letter.is_some_and(|letter| bank.channel.as_deref() == Some(&letter.to_string()))
-        };
-        let are_channels = names.iter().all(is_channel);
-        if (is_dell || is_many) && !are_channels && (count == 0 || order.len() == count) {
-            let of = |(letter, _): (char, u32)| {
-                Some((letter.to_string(), order.iter().position(|other| *other == letter)?))
-            };
-            return Some(Sockets {
-                of: letters.into_iter().map(of).collect(),
-                place: SlotPlace::SocketLetter,
-            });
-        }
-    }
-    by_array(board, count)
+fn distinct<T: Ord>(values: impl IntoIterator<Item = T>) -> usize {
+    values.into_iter().collect::<BTreeSet<_>>().len()
 }
 
-/// Arrays are numbered socket by socket: where there are as many of them as sockets, or as many for each.
-fn by_array(board: &Board, count: usize) -> Option<Sockets> {
-    let arrays = board.arrays.iter().copied().collect::<Option<Vec<u16>>>()?;
-    let mut slots: BTreeMap<u16, usize> = BTreeMap::new();
-    for array in &arrays {
-        *slots.entry(*array).or_default() += 1;
-    }
-    let alike = slots.values().collect::<BTreeSet<_>>().len() == 1;
-    if count < 2 || !alike || slots.len() % count != 0 {
-        return None;
-    }
-    let each = slots.len() / count;
-    let of = |array: u16| {
-        let index = slots.keys().position(|other| *other == array)? / each;
-        Some((index.to_string(), index))
-    };
-    Some(Sockets { of: arrays.into_iter().map(of).collect(), place: SlotPlace::Array })
-}
-
-/// Channels: as the slot's name says, else by its letter, else as the bank's name says.
-fn find_channels(names: &[(SlotName, SlotName)], letter_is_socket: bool) -> Vec<Option<String>> {
-    let all = |channel: fn(&SlotName) -> Option<String>, of_bank: bool| {
-        let name = |names: &(SlotName, SlotName)| channel(if of_bank { &names.1 } else { &names.0 });
-        names.iter().map(name).map(|channel| channel.map(Some)).collect::<Option<Vec<_>>>()
-    };
-    let letter = |name: &SlotName| name.letter.map(|letter| letter.to_string());
-    all(named_channel, false)
-        .or_else(|| all(letter, false).filter(|_| !letter_is_socket))
-        .or_else(|| all(named_channel, true))
-        .unwrap_or_else(|| vec![None; names.len()])
-}
-
-/// Where a name has both socket and node, the node is a memory controller with channels of its own.
-fn named_channel(name: &SlotName) -> Option<String> {
-    let channel = name.channel.clone()?;
-    Some(match (name.socket, name.node) {
-        (Some(_), Some(controller)) => format!("{controller}.{channel}"),
-        _ => channel,
-    })
-}
-
-fn distinct(numbers: &[u32]) -> usize {
-    numbers.iter().collect::<BTreeSet<_>>().len()
-}
+#[cfg(test)]
+mod tests;

@@ -25,8 +25,8 @@ pub(super) fn slots() -> impl Strategy<Value = MemorySlots> {
     ];
     let place = of((0..SlotPlace::ALL.len()).prop_map(|at| SlotPlace::ALL[at]));
     let texts = (of(text()), of(text()), of(text()), of(text()));
-    let slot = (texts, any::<Option<u32>>(), of(node_id()), place, state).prop_map(
-        |((locator, bank, socket, channel), package, node, place, state)| MemorySlot {
+    let slot = (texts, any::<Option<u32>>(), of(node_id()), place, any::<Option<bool>>(), state).prop_map(
+        |((locator, bank, socket, channel), package, node, place, processor, state)| MemorySlot {
             locator,
             bank,
             socket,
@@ -34,6 +34,7 @@ pub(super) fn slots() -> impl Strategy<Value = MemorySlots> {
             node,
             place,
             channel,
+            processor,
             state,
         },
     );

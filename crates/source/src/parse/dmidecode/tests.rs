@@ -93,6 +93,49 @@ fn titles_count_where_there_are_no_handles_and_blanks_do_not() {
 }
 
 #[test]
+fn sockets_without_a_processor_are_sockets() {
+    // ThinkServer RD450 of Lenovo, and a socket for mathematics.
+    let socket = |name: &str, kind: &str, status: &str| {
+        format!("Processor Information\n\tSocket Designation: {name}\n\tType: {kind}\n\tStatus: {status}\n\n")
+    };
+    let text = [
+        socket("CPU2", "<OUT OF SPEC>", "Unpopulated"),
+        socket("CPU1", "Central Processor", "Populated, Enabled"),
+        socket("FPU", "Math Processor", "Populated, Enabled"),
+    ];
+    let board = parse(&text.concat()).value.board;
+    assert_eq!((board.sockets, board.processors), (Some(2), vec![Some(true), Some(false)]));
+    // Names that do not order them.
+    let text = [
+        socket("Socket 940", "Central Processor", "Unpopulated"),
+        socket("Socket 940", "Central Processor", "Unknown"),
+        "Processor Information\n\tVersion: old\n".to_owned(),
+    ];
+    let board = parse(&text.concat()).value.board;
+    assert_eq!(board.processors, [Some(false), None, None]);
+}
+
+#[test]
+fn addresses_of_slots_without_a_module_are_none() {
+    let slot = |handle: &str, size: &str, range: &str| {
+        let (start, end) = range.split_once('-').unwrap();
+        format!(
+            "Handle 0x{handle}, DMI type 17, 28 bytes\nMemory Device\n\tSize: {size}\n\n\
+             Memory Device Mapped Address\n\tStarting Address: 0x{start}\n\tEnding Address: 0x{end}\n\
+             \tPhysical Device Handle: 0x{handle}\n\n"
+        )
+    };
+    let text = [
+        slot("0001", "4 GB", "00000000000-000FFFFFFFF"),
+        // S4882 of Tyan: the last KiB of the module before it.
+        slot("0002", "No Module Installed", "000FFFFFC00-000FFFFFFFF"),
+        // X8DTN+ of Supermicro: zeros, for a module too.
+        slot("0003", "8 GB", "00000000000-000000003FF"),
+    ];
+    assert_eq!(parse(&text.concat()).value.ranges, [vec![(0, 4 << 30)], vec![], vec![]]);
+}
+
+#[test]
 fn sizes_have_their_units() {
     for (size, expected) in [
         ("512 kB", Some(Bytes::from_kib(512))),

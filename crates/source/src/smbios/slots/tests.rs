@@ -114,6 +114,19 @@ fn memory_of_the_firmware_is_not_a_slot() {
 }
 
 #[test]
+fn sockets_are_ordered_by_their_names_with_what_they_hold() {
+    let socket = |handle: u16, kind: u8, status: u8, name: &str| {
+        let mut area = [0; STATUS - 4];
+        area[..2].copy_from_slice(&[1, kind]);
+        structure(PROCESSOR, handle, &[&area[..], &[status]].concat(), &[name])
+    };
+    let sockets = [socket(4, 3, 0x41, "CPU2"), socket(5, 0, 0, "CPU1"), socket(6, 4, 0x41, "FPU")];
+    let (slots, problems) = read_table(&[&sockets[..], &[device(1, 1024, 0, 0, 0)]].concat());
+    assert_eq!(problems, [""; 0]);
+    assert_eq!((slots.board.sockets, slots.board.processors), (Some(2), vec![Some(false), Some(true)]));
+}
+
+#[test]
 fn sockets_maker_and_addresses_are_kept() {
     let range = |kind: u8, start: u32, last: u32, handle: u16, rest: &[u8]| {
         let area = [&start.to_le_bytes()[..], &last.to_le_bytes(), &handle.to_le_bytes(), rest].concat();
@@ -134,6 +147,7 @@ fn sockets_maker_and_addresses_are_kept() {
     ]);
     assert_eq!(slots.board.vendor.as_deref(), Some("Dell Inc."));
     assert_eq!(slots.board.sockets, Some(2));
+    assert_eq!(slots.board.processors, [None; 2], "these structures end before the status");
     assert_eq!(slots.board.arrays, [Some(0x1000); 2]);
     assert_eq!(slots.ranges, [vec![(0, 4 << 30)], vec![(1 << 42, 1 << 43)]]);
     assert_eq!(problems.len(), 1);

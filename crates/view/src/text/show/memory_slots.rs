@@ -2,6 +2,7 @@
 
 use nodewise_machine::memory_slot::SlotSide;
 use nodewise_machine::plural::plural;
+use nodewise_machine::printable::visible;
 use nodewise_machine::{Machine, MemorySlots};
 
 use crate::digest::memory_slot::{count_empty, empty_slots, rules, side_word, slot_words};
@@ -63,6 +64,7 @@ fn remarks(slots: &MemorySlots) -> Vec<String> {
     if groups.iter().any(|group| group.side == SlotSide::Unknown) {
         remarks.push("nodes unknown: neither slot names nor address ranges identify them".to_owned());
     }
+    remarks.extend(without_processor(slots));
     let rules = rules(slots);
     if !rules.is_empty() {
         remarks.push(format!("{} taken from {rules}", side_word(&groups)));
@@ -71,6 +73,23 @@ fn remarks(slots: &MemorySlots) -> Vec<String> {
         remarks.push("channels unknown: slot names do not include them".to_owned());
     }
     remarks
+}
+
+/// The sockets without a processor.
+fn without_processor(slots: &MemorySlots) -> Option<String> {
+    let mut sockets: Vec<&str> = Vec::new();
+    for slot in slots.slots.iter().filter(|slot| slot.processor == Some(false)) {
+        let socket = slot.socket.as_deref()?;
+        if !sockets.contains(&socket) {
+            sockets.push(socket);
+        }
+    }
+    let names: Vec<_> = sockets.iter().map(|socket| visible(socket)).collect();
+    match &names[..] {
+        [] => None,
+        [one] => Some(format!("socket {one} has no processor")),
+        several => Some(format!("sockets {} have no processor", several.join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +141,23 @@ mod tests {
              empty: P0_A2, P1_A2, P1_B1\n  \
              node taken from the socket in the slot's name\n"
         );
+    }
+
+    #[test]
+    fn sockets_without_a_processor_are_named() {
+        let remark = |sockets: &[(&str, Option<bool>)]| {
+            let slot = |(socket, processor): &(&str, Option<bool>)| MemorySlot {
+                socket: Some((*socket).to_owned()),
+                processor: *processor,
+                ..MemorySlot::default()
+            };
+            let slots = MemorySlots { slots: sockets.iter().map(slot).collect(), not_read: None };
+            without_processor(&slots)
+        };
+        let (yes, no) = (Some(true), Some(false));
+        assert_eq!(remark(&[("1", yes), ("2", None)]), None);
+        assert_eq!(remark(&[("1", yes), ("2", no), ("2", no)]).unwrap(), "socket 2 has no processor");
+        assert_eq!(remark(&[("3", no), ("\u{1b}", no)]).unwrap(), "sockets 3, \\x1b have no processor");
     }
 
     #[test]
