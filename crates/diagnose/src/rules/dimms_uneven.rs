@@ -16,8 +16,8 @@ pub static RULE: Rule = Rule {
     sign: "sides of the machine with different memory, or channels of a side with different memory, by the tables of \
            the firmware; modules of different sizes or speeds are a note",
     thresholds: &[],
-    traps: "persistent memory beside DRAM; slots whose channel the firmware does not name; one module for each socket \
-            of a small machine",
+    traps: "persistent memory beside DRAM; slots whose channel the firmware does not name; a socket without a \
+            processor; one module for each socket of a small machine",
     explains: &[],
     sources: &[
         "Dell EMC, balanced memory with second generation EPYC",

@@ -53,6 +53,8 @@ pub fn machine(path: &str, bytes: &[u8]) -> Option<Result<Machine, String>> {
 }
 
 #[cfg(test)]
+mod boards;
+#[cfg(test)]
 mod tests {
     use super::*;
     use nodewise_machine::memory_slot::SlotSide;
