@@ -1,7 +1,7 @@
 //! Each rule firing, silent in its trap, and not examined; healthy machines are in the tests of `diagnosis`.
 
 use nodewise_machine::mapping::MappingKind;
-use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
+use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
 
 use super::*;
 
@@ -66,6 +66,35 @@ fn stranded_memory_of_a_process_at_work() {
     let cpu = &[(0, seconds(9)), (4, seconds(1))];
     fixture.process(&Work { memory: &[(2, gib(4))], cpu, ..Work::default() });
     silent(&fixture, rule);
+}
+
+#[test]
+fn memory_that_balancing_had_no_time_to_bring_home_is_a_note() {
+    let severity = |mode: u32, cpu: std::time::Duration, size: Bytes, policy: Option<MemPolicy>| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.machine.settings.numa_balancing = Some(mode);
+        let memory = [(2, size)];
+        fixture.process(&Work { memory: &memory, cpu: &[(0, cpu)], ..Work::default() });
+        let policy = policy.unwrap_or_else(|| MemPolicy::new(PolicyMode::Default, NodeSet::new()));
+        fixture.mappings(100, &[(MappingKind::Anonymous, policy, &memory)]);
+        let found = one(&fixture, &memory_stranded::RULE);
+        assert_eq!(
+            found.severity == Severity::Note,
+            found.cause.is_some_and(|why| why.contains("watch longer"))
+        );
+        found.severity
+    };
+    // A worker of nginx with a tenth of a CPU, which the scheduler has just moved.
+    assert_eq!(severity(1, seconds(1), gib(1), None), Severity::Note);
+    assert_eq!(severity(1, seconds(2), gib(1), None), Severity::Warning);
+    // Two passes over 8 GiB take 6.4 s at 2,560 MiB a second.
+    assert_eq!(severity(1, seconds(6), gib(8), None), Severity::Note);
+    assert_eq!(severity(1, seconds(7), gib(8), None), Severity::Warning);
+    // Nothing brings it home where balancing is off, is for tiers alone, or a policy forbids it.
+    assert_eq!(severity(0, seconds(1), gib(1), None), Severity::Warning);
+    assert_eq!(severity(2, seconds(1), gib(1), None), Severity::Warning);
+    let bound = MemPolicy::new(PolicyMode::Bind, nodes("2"));
+    assert_eq!(severity(1, seconds(1), gib(1), Some(bound)), Severity::Warning);
 }
 
 #[test]
