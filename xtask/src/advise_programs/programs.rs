@@ -27,14 +27,14 @@ pub const PROGRAMS: &[Program] = &[
         prepare: "",
         functions: "
 start() {
-    \"$@\" redis-server --port 0 --unixsocket $WORK/redis --save '' --appendonly no --enable-debug-command yes > log 2>&1 &
+    \"$@\" redis-server --port 0 --unixsocket $WORK/redis.sock --save '' --appendonly no --enable-debug-command yes > log 2>&1 &
     PID=$!
 }
 ready() {
-    until_works redis-cli -s $WORK/redis ping
-    redis-cli -s $WORK/redis debug populate 50000 key 1000
+    until_works redis-cli -s $WORK/redis.sock ping
+    redis-cli -s $WORK/redis.sock debug populate 50000 key 1000
 }
-load() { redis-benchmark -s $WORK/redis -t get,set -r 50000 -c 4 -l -q; }
+load() { redis-benchmark -s $WORK/redis.sock -t get,set -r 50000 -c 4 -l -q; }
 ",
         bad: AWAY,
         is_ordinary: true,
@@ -203,7 +203,8 @@ start() {
 }
 ready() { until_works $bin/pg_isready -h $WORK; }
 load() { $as $bin/pgbench -h $WORK -n -S -c 2 -T 3600 postgres; }
-subject() { largest postgres; }
+# The server of a client: workers of autovacuum are larger, and end.
+subject() { pgrep -o -f '^postgres: postgres postgres'; }
 # SIGTERM would wait for the clients.
 stop() { kill -INT $PID; }
 ",
