@@ -7,13 +7,15 @@ use std::path::Path;
 
 use anyhow::Result;
 use nodewise_lab::Arch;
-use nodewise_lab::kernel::DEFAULT_VERSION;
+use nodewise_lab::kernel::TESTED_VERSIONS;
 
 use crate::{program, setup};
 
 /// Makes the guests sick, and fails when a rule does not fire, or still fires when its mend was done.
 pub fn run(root: &Path, rules: &[String]) -> Result<()> {
-    setup::run(&[(DEFAULT_VERSION.to_owned(), Arch::X86)])?;
+    // Some rules are about what older or newer kernels do.
+    let kernels = TESTED_VERSIONS.map(|version| (version.to_owned(), Arch::X86));
+    setup::run(&kernels)?;
     let mut command = program::lab_tests(root, &[]);
     command.args(["--sick", "--times"]);
     if !rules.is_empty() {
