@@ -9,28 +9,35 @@ use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, V
 use crate::rule::{Fact, Rule, any};
 use crate::situation::{ProcessState, Situation};
 
+/// The first kernel that copies small pages: of a huge page that is shared after a fork, the one that is written to.
+const COPIES_SMALL: (u16, u16) = (5, 8);
+
 pub static RULE: Rule = Rule {
     id: "thp-and-fork",
     title: "a store that forks for snapshots has its memory in transparent huge pages",
     severity: Severity::Warning,
     on: any,
-    needs: &[Fact::HugePageMode, Fact::Processes, Fact::Programs],
-    sign: "redis-server, valkey-server or keydb-server has memory in transparent huge pages, the mode is always, and a child of \
-           it runs, or ran at the beginning of the window; without a child a note",
+    needs: &[Fact::HugePageMode, Fact::Processes, Fact::Programs, Fact::Release],
+    sign: "Linux before 5.8, redis-server, valkey-server or keydb-server has memory in transparent huge pages, the mode is \
+           always, and a child of it runs, or ran at the beginning of the window; without a child a note",
     thresholds: &[],
-    traps: "the mode madvise, at which the servers' own warning was wrong; Redis 6.2 and newer, which switches huge pages off \
+    traps: "Linux 5.8 and newer, which copies 4 KiB at a write after a fork and not the huge page; the mode madvise, at which the servers' own warning was wrong; Redis 6.2 and newer, which switches huge pages off \
             for itself (THP_enabled of /proc/PID/status); a server that never saves",
     explains: &[],
     sources: &[
         "redis#2844: copies of 2 MiB at each first write after a fork",
         "redis#3895 and #7771: the warning at madvise was wrong",
         "redis#7381: disable-thp",
+        "torvalds/linux 3917c80280c9 (5.8): thp: change CoW semantics for anon-THP",
     ],
     check,
 };
 
 fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
-    if situation.machine.settings.transparent_hugepage.as_deref() != Some("always") {
+    let (major, minor) = COPIES_SMALL;
+    let copies_huge =
+        situation.machine.kernel.as_ref().is_some_and(|kernel| !kernel.is_at_least(major, minor));
+    if !copies_huge || situation.machine.settings.transparent_hugepage.as_deref() != Some("always") {
         return Vec::new();
     }
     let stores = situation.processes.iter().filter(|process| SNAPSHOTS.contains(&&*process.process.name));

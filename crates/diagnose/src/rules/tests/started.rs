@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{KernelRelease, NodeId};
 use nodewise_source::program::devices::OpenDevice;
 use nodewise_source::program::running::RunningProgram;
 
@@ -130,6 +130,7 @@ fn store(name: &str, mode: &str, allowed: bool, forks: bool) -> Fixture {
         RunningProgram { anon_huge: huge, has_huge_pages: Some(allowed), ..RunningProgram::default() },
     );
     fixture.machine.settings.transparent_hugepage = Some(mode.to_owned());
+    fixture.machine.kernel = KernelRelease::new("5.7.19");
     if forks {
         fixture.process(&Work { pid: 200, memory: &[(0, gib(1))], ..Work::default() });
         let child = fixture.now.processes.iter_mut().find(|of| of.identity.pid.number() == 200).unwrap();
@@ -151,6 +152,12 @@ fn a_store_that_forks_with_huge_pages() {
     silent(&store("redis-server", "madvise", true, true), rule);
     silent(&store("redis-server", "always", false, true), rule);
     silent(&store("postgres", "always", true, true), rule);
+    // Since 5.8 a write copies a small page.
+    let mut newer = store("redis-server", "always", true, true);
+    newer.machine.kernel = KernelRelease::new("5.8.0");
+    silent(&newer, rule);
+    newer.machine.kernel = None;
+    assert_eq!(rule.lacks(&newer.situation())[0].fact, "the kernel's release");
     let mut unknown = store("redis-server", "always", true, true);
     unknown.machine.settings.transparent_hugepage = None;
     assert_eq!(rule.lacks(&unknown.situation())[0].fact, "the mode of transparent huge pages");
