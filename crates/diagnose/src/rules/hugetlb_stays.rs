@@ -1,5 +1,7 @@
 //! Balancing is relied on, and the memory is in a pool of huge pages, which it never moves.
 
+use nodewise_machine::Bytes;
+use nodewise_machine::mapping::MappingKind;
 use nodewise_source::paths::shown;
 
 use super::words;
@@ -55,10 +57,33 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
             .at(situation.thresholds(), &thresholds::HUGETLB_STRANDED),
     ];
-    finding.mends = vec![Mend::words(
-        "place it before it starts: nodewise run --cpunodebind=NODE --membind=NODE -- COMMAND",
-        Scope::Restart,
-    )];
+    finding.mends = mends(situation, process, size);
     finding.nodes = away;
     Some(finding)
+}
+
+/// Another start on the node where it runs; before that the pages that this node's pool lacks.
+fn mends(situation: &Situation<'_>, process: &ProcessState<'_>, stranded: Bytes) -> Vec<Mend> {
+    let Some(home) = process.busiest(&situation.memory_nodes()) else {
+        return vec![Mend::words("place it on one node before it starts", Scope::Restart)];
+    };
+    let of_pools = process.mappings.into_iter().flat_map(|read| &read.mappings);
+    let largest = of_pools.filter(|mapping| mapping.kind == MappingKind::HugePool);
+    let page_size = largest.max_by_key(|mapping| mapping.resident()).and_then(|mapping| mapping.page_size);
+    let pool = page_size.and_then(|size| {
+        let pools = &situation.now.node(home)?.pools;
+        let (total, free) = pools
+            .iter()
+            .find(|pool| pool.page_size == size)
+            .map_or((0, 0), |pool| (pool.total, pool.free.unwrap_or(0)));
+        let short = stranded.get().div_ceil(size.get()).saturating_sub(free);
+        let what = "give the node where it runs the pages that it needs";
+        let nodes = [(home, total.saturating_add(short), total)];
+        (short > 0).then(|| Mend::pool(what, Scope::Restart, size, &nodes))
+    });
+    let start = Mend {
+        commands: vec![format!("nodewise run --cpunodebind={home} --membind={home} -- COMMAND")],
+        ..Mend::words("start it on that node", Scope::Restart)
+    };
+    pool.into_iter().chain([start]).collect()
 }

@@ -106,7 +106,16 @@ fn balancing_leaves_pools_where_they_are() {
     let mut fixture = Fixture::new(FOUR);
     fixture.machine.settings.numa_balancing = Some(1);
     pooled(&mut fixture, &[(2, gib(1))], 0);
-    assert_eq!(one(&fixture, rule).severity, Severity::Info);
+    let found = one(&fixture, rule);
+    assert_eq!(found.severity, Severity::Info);
+    let commands = |at: usize| found.mends[at].commands[0].as_str();
+    assert_eq!(commands(0), "nodewise hugepages set 0=512 --huge-page-size=2M");
+    assert_eq!(commands(1), "nodewise run --cpunodebind=0 --membind=0 -- COMMAND");
+    // Its own node has what it needs, or a part of it.
+    pool(&mut fixture, &[(600, 600), (0, 0), (512, 0), (0, 0)]);
+    assert_eq!(one(&fixture, rule).mends.len(), 1);
+    pool(&mut fixture, &[(600, 500), (0, 0), (512, 0), (0, 0)]);
+    assert_eq!(one(&fixture, rule).mends[0].commands, ["nodewise hugepages set 0=612 --huge-page-size=2M"]);
     fixture.machine.settings.numa_balancing = Some(0);
     silent(&fixture, rule);
 }
