@@ -68,7 +68,8 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
             .at(situation.thresholds(), &thresholds::PLACED_UPDATES),
         Evidence::new("kernel.numa_balancing", Value::text(mode.to_string()), shown::BALANCING),
     ];
+    // Under a policy, and local allocation is one, pages stay where they are.
     finding.experiment =
-        Some("nodewise tune --placement default --placement balancing=off -- COMMAND".to_owned());
+        Some("nodewise tune --placement default --placement localalloc -- COMMAND".to_owned());
     Some(finding)
 }

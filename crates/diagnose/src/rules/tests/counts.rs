@@ -134,7 +134,7 @@ fn scans_of_memory_that_is_placed() {
     };
     let found = one(&with(ModeFlags::NONE, 1, 40_000), rule);
     assert_eq!((found.severity, found.mends.len()), (Severity::Note, 0), "an experiment, and no command");
-    assert!(found.experiment.unwrap().contains("balancing=off"));
+    assert!(found.experiment.unwrap().contains("--placement localalloc"));
     silent(&with(ModeFlags::NONE, 0, 40_000), rule);
     silent(&with(ModeFlags::NONE, 1, 400), rule);
     // The policy relies on balancing.
