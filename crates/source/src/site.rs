@@ -25,6 +25,8 @@ const KUBELET: &str = "/var/lib/kubelet";
 /// Slurm's file: as most sites have it, as older packages of Debian, and as a node without files of its own.
 const SLURM: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+/// The memory that balancing scans at a time, in MiB: since Linux 5.13, and before.
+const SCAN_SIZE: [&str; 2] = [paths::shown::SCAN_SIZE, "/proc/sys/kernel/numa_balancing_scan_size_mb"];
 const TUNED: &str = "/etc/tuned/active_profile";
 /// Largest file of a site.
 const MOST: usize = 1 << 20;
@@ -79,6 +81,8 @@ pub struct Site {
     pub offline: SiteFact<BTreeMap<NodeId, OfflineMemory>>,
     /// The hints of a board; absent on other machines.
     pub board: SiteFact<BoardHints>,
+    /// The memory that automatic balancing scans of a process at a time. Since Linux 5.13 only root may read it.
+    pub scan_size: SiteFact<Bytes>,
 }
 
 /// Blocks of a node's memory that are offline.
@@ -105,7 +109,8 @@ impl Site {
     /// # Source
     /// `/var/lib/kubelet/{config.yaml,cpu_manager_state,memory_manager_state}`, `slurm.conf`,
     /// `/etc/tuned/active_profile`, `/etc/rc.local`, `/etc/udev/rules.d`, `/etc/systemd/system`, `/proc/zoneinfo`,
-    /// `/sys/devices/system/memory/memoryN/state`, `/sys/power/mem_sleep`.
+    /// `/sys/devices/system/memory/memoryN/state`, `/sys/power/mem_sleep`,
+    /// `/sys/kernel/debug/sched/numa_balancing/scan_size_mb` (before Linux 5.13 `/proc/sys/kernel/numa_balancing_scan_size_mb`).
     pub fn read(tree: &Tree) -> Self {
         Self::of(tree, tree.is_live())
     }
@@ -115,6 +120,7 @@ impl Site {
             movable_only: movable_only(tree),
             offline: offline(tree),
             board: board(tree, is_live),
+            scan_size: scan_size(tree),
             ..Self::default()
         };
         if is_live {
@@ -136,6 +142,15 @@ fn text(tree: &Tree, path: &str) -> SiteFact<String> {
         Err(error) if error.cause.is_permission() => SiteFact::Denied,
         Err(_) => SiteFact::Unknown,
     }
+}
+
+fn scan_size(tree: &Tree) -> SiteFact<Bytes> {
+    let fact = SCAN_SIZE.iter().map(|path| text(tree, path)).find(|text| *text != SiteFact::Absent);
+    let Some(SiteFact::Known(text)) = fact else {
+        return fact.map_or(SiteFact::Absent, |fact| fact.map(|_| Bytes::default()));
+    };
+    let mebibytes = text.trim().parse::<u32>();
+    mebibytes.map_or(SiteFact::Unknown, |count| SiteFact::Known(Bytes::from_mib(count.into())))
 }
 
 /// Its file; what the checkpoints of its managers say is in force, and comes first.

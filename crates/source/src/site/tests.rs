@@ -147,3 +147,15 @@ fn this_site_is_read() {
     assert_ne!(found.kubelet, SiteFact::Unknown);
     assert_ne!(found.board, SiteFact::Unknown);
 }
+
+#[test]
+fn the_scan_size_is_read_where_a_kernel_has_it() {
+    let file = "/sys/kernel/debug/sched/numa_balancing/scan_size_mb";
+    let check = |files: Memory, expected: SiteFact<Bytes>| assert_eq!(site(files).scan_size, expected);
+    check(Memory::new().file(file, "256\n"), SiteFact::Known(Bytes::from_mib(256)));
+    let older = "/proc/sys/kernel/numa_balancing_scan_size_mb";
+    check(Memory::new().file(older, "512\n"), SiteFact::Known(Bytes::from_mib(512)));
+    check(Memory::new().file(file, "-1\n"), SiteFact::Unknown);
+    check(Memory::new().unreadable(file, ReadCause::System(13)), SiteFact::Denied);
+    check(Memory::new(), SiteFact::Absent);
+}

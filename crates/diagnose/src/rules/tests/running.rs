@@ -6,6 +6,7 @@ use std::time::Duration;
 use nodewise_machine::NodeId;
 use nodewise_machine::mapping::Mapping;
 use nodewise_source::sample::{BalancingSample, ProcessSample};
+use nodewise_source::site::{Site, SiteFact};
 
 use super::thresholds::{
     Case,
@@ -118,6 +119,16 @@ fn a_pass_over_a_terabyte() {
     let rule = &scan_too_slow::RULE;
     let found = one(&vast(200), rule);
     assert_eq!(found.summary, "balancing looks at all 1 TiB of \"x\" (100) once in 6 min at best");
+    let file = "/sys/kernel/debug/sched/numa_balancing/scan_size_mb";
+    assert_eq!(found.mends[0].commands, [format!("echo 8192 > {file}")]);
+    assert!(found.mends[0].undo.is_empty() && found.mends[0].what.contains("old value"));
+    // As root the scan size is known, and the mend is enough.
+    let scans = |mebibytes, fixture: Fixture| Fixture {
+        site: Some(Site { scan_size: SiteFact::Known(Bytes::from_mib(mebibytes)), ..Site::default() }),
+        ..fixture
+    };
+    assert_eq!(one(&scans(256, vast(200)), rule).mends[0].undo, [format!("echo 256 > {file}")]);
+    silent(&scans(8192, vast(200)), rule);
     silent(&vast(20), rule);
     let mut off = vast(200);
     off.machine.settings.numa_balancing = Some(0);
