@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     on: with_distance,
     needs: &[Fact::Rates, Fact::Pages],
     sign: "balancing moved pages of a process of at least 1 % of its memory a minute, and at most a tenth of them are on other \
-           nodes at the end of the window than at its beginning",
+           nodes at the end of the window than at its beginning, or the rest is more than its memory: some moved twice",
     thresholds: &[
         &thresholds::SIGNIFICANT,
         &thresholds::SIGNIFICANT_SHARE,
@@ -45,7 +45,9 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let share = process.share(moved) / minutes;
     let stayed_away = process.shifted()?;
     let net = situation.limit(&thresholds::PING_PONG_NET);
-    let is_settling = stayed_away.get() as f64 > net * moved.get() as f64;
+    // A thread that changes nodes takes all of its pages with it, and may have come back or not when the window ends.
+    let returned = Bytes::new(moved.get().saturating_sub(stayed_away.get()));
+    let is_settling = stayed_away.get() as f64 > net * moved.get() as f64 && returned <= process.size();
     if moved.get() == 0 || share < situation.limit(&thresholds::PING_PONG_MOVED) || is_settling {
         return None;
     }
@@ -64,6 +66,8 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             situation.thresholds(),
             &thresholds::PING_PONG_NET,
         ),
+        Evidence::new("moved besides", Value::Size(returned), shown::TASK_SCHED)
+            .against(Value::Size(process.size()), "its memory: more is some of it twice"),
     ];
     finding.cause =
         Some("threads of several nodes write to the same pages, or threads change nodes".to_owned());

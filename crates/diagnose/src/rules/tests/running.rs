@@ -91,6 +91,9 @@ fn pages_that_balancing_moves_to_and_fro() {
     assert_eq!((found.severity, found.concerns), (Severity::Warning, Some(Bytes::from_kib(400_000))));
     // They follow a thread that moved, or are few.
     silent(&tossed(100_000, Bytes::from_mib(380)), rule);
+    // Half of 4 GiB is away from where it was, after 8 GiB moved: some of it did so twice.
+    assert_eq!(one(&tossed(2_097_152, gib(2)), rule).concerns, Some(gib(8)));
+    silent(&tossed(1_048_576, gib(2)), rule);
     silent(&tossed(1_000, Bytes::default()), rule);
     silent(&tossed(0, Bytes::default()), rule);
     // Pages that were not looked at again did not stay.
