@@ -197,6 +197,36 @@ const RUNTIMES: &[(&str, Check)] = &[
 const NINE: &[(&str, Check)] =
     &[("more_nodes_than_the_kubelet_takes_are_found", sick::orchestrators::many_nodes)];
 
+/// Rules of doctor about threads, files and huge pages, each on a system that was made sick for it.
+const LOCALITY: &[(&str, Check)] = &[
+    ("memory_that_one_thread_filled_for_all_is_found", sick::locality::one_toucher),
+    ("a_thread_that_wanders_is_found_and_kept_on_a_node", sick::locality::wanderer),
+    ("a_file_in_another_nodes_page_cache_is_found_and_dropped", sick::locality::far_file),
+    ("pages_of_a_pool_that_balancing_leaves_are_found_and_placed", sick::locality::pool_that_stays),
+    ("a_store_that_forks_is_left_alone_where_copies_are_small", sick::locality::forking_store),
+    ("a_mode_of_huge_pages_for_another_mongodb_is_found_and_set", sick::locality::outdated_advice),
+    ("page_cache_that_fills_a_node_is_found_and_spread", sick::locality::full_of_files),
+    ("reclaim_on_one_node_is_found", sick::locality::one_reclaimer),
+];
+
+/// Rules of doctor about automatic balancing.
+const BALANCING: &[(&str, Check)] = &[
+    ("a_binding_that_keeps_balancing_away_is_found_and_loosened", sick::balancing::bound_over_two),
+    ("a_process_too_large_for_its_scans_is_found_and_scanned_faster", sick::balancing::slow_scan),
+    ("scans_of_placed_memory_are_found_and_switched_off", sick::balancing::placed),
+    ("pages_that_move_to_and_fro_are_found_and_interleaved", sick::balancing::to_and_fro),
+    ("two_placers_are_found_and_one_is_stopped", sick::balancing::two_placers),
+    ("balancing_that_costs_much_is_found_and_switched_off", sick::balancing::costly),
+];
+
+/// Rules of doctor about policies and limits in control groups.
+const POLICIES: &[(&str, Check)] = &[
+    ("interleaving_in_a_cpuset_of_one_node_is_found", sick::policies::interleaved_in_cpuset),
+    ("threads_that_bound_themselves_to_one_cpu_are_found", sick::policies::self_bound),
+    ("a_quota_over_two_nodes_is_found_and_confined", sick::policies::quota),
+    ("a_policy_that_a_container_refuses_is_found", sick::policies::refused),
+];
+
 /// On a machine with a node that has CPUs and no memory.
 const BARE: &[(&str, Check)] = &[("a_node_without_memory_is_found", sick::bare_node)];
 
@@ -323,6 +353,10 @@ pub enum Extent {
     Servers,
     Runtimes,
     Nine,
+    /// Those of rules of doctor about what runs: threads and their memory, balancing, policies.
+    Locality,
+    Balancing,
+    Policies,
     /// Those of managers of placement, alone.
     Managed,
     /// Those of rules about memory that is movable or offline, about devices, about tiers, and about firmware, each alone.
@@ -359,6 +393,9 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Servers, "servers", &[SERVERS]),
     (Extent::Runtimes, "runtimes", &[RUNTIMES]),
     (Extent::Nine, "nine", &[NINE]),
+    (Extent::Locality, "locality", &[LOCALITY]),
+    (Extent::Balancing, "balancing", &[BALANCING]),
+    (Extent::Policies, "policies", &[POLICIES]),
     (Extent::Managed, "managed", &[MANAGED]),
     (Extent::Movable, "movable", &[MOVABLE]),
     (Extent::Devices, "devices", &[DEVICES]),

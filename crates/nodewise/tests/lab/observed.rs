@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::BufRead as _;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy};
@@ -20,6 +20,8 @@ use nodewise_syscall::{
 };
 use serde_json::{Value, json};
 
+/// Where the kernel keeps the name of a process, and takes another one.
+const NAME: &str = "/proc/self/comm";
 /// CPU time between two notes of where it was spent.
 const SLICE: Duration = Duration::from_millis(10);
 /// Slices that a wanderer spends on a CPU.
@@ -74,7 +76,11 @@ impl Memory {
         }
         if let Some(path) = way.value("file") {
             let file = File::open(path).expect("the file can be read");
-            let length = file.metadata().expect("a file has a length").len() as usize;
+            // A disk has a length that this call does not know.
+            let length = match file.metadata().expect("a file has a length").len() {
+                0 => way.length().get(),
+                length => length,
+            } as usize;
             let memory = SharedMemory::map_to_read(file.as_fd(), 0, length).expect("the file can be mapped");
             advise(memory.address(), length, Advice::PopulateToRead).expect("the file can be read");
             return Self::Shared(memory);
@@ -144,6 +150,13 @@ fn run_on(cpu: CpuId) {
     affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).expect("the CPU can be used");
 }
 
+/// How long a thread works on each of its CPUs, in slices, and how long it rests then.
+#[derive(Clone, Copy)]
+struct Pace {
+    stay: u32,
+    rest: Duration,
+}
+
 /// Where CPU time was spent, and whether more is to be.
 #[derive(Default)]
 struct Work {
@@ -154,7 +167,7 @@ struct Work {
 
 impl Work {
     /// Works whenever it is to, on each of these CPUs in turn, or where it is put; with a rest between times.
-    fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>, rest: Duration) {
+    fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>, pace: Pace) {
         let used = || Usage::of_this_thread().expect("the kernel counts CPU time").cpu_time();
         let mut turn = cpus.iter().cycle();
         loop {
@@ -165,7 +178,7 @@ impl Work {
             if let Some(cpu) = turn.next().filter(|_| cpus.len() > 1) {
                 run_on(*cpu);
             }
-            for _ in 0..STAY {
+            for _ in 0..pace.stay {
                 let begun = used();
                 while used() - begun < SLICE {
                     memory.into_iter().for_each(read);
@@ -175,8 +188,8 @@ impl Work {
                 let slice = (now, node.number(), (used() - begun).as_secs_f64());
                 self.slices.lock().unwrap_or_else(PoisonError::into_inner).push(slice);
             }
-            if !rest.is_zero() {
-                std::thread::sleep(rest);
+            if !pace.rest.is_zero() {
+                std::thread::sleep(pace.rest);
             }
         }
     }
@@ -200,9 +213,10 @@ impl Work {
 /// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`, `spent`,
 /// `work`, `rest`, `grow`, `exhaust`.
 ///
-/// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
+/// Keys: `name` of the process, `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
-/// map, `wanders` over these CPUs (`0+1`), `workers` for a thread on each of these CPUs that the process may use,
+/// map, `wanders` over these CPUs (`0+1`) that the process may use, and `stays` on each for a number of slices, `workers` for a
+/// thread on each of these CPUs that it may use, or `unbound`, and with memory of `each` KiB that the thread fills itself,
 /// `rests` in ms between spells of work of 40, `reads` the memory while it works, `twin` the CPU of a thread that touches as much memory again, `growth` in MiB when it is asked
 /// to grow, `locked` memory, `tables` in MiB of page tables. Words with other keys are for whoever reads the command line.
 pub fn run(words: &[String]) {
@@ -211,6 +225,7 @@ pub fn run(words: &[String]) {
         (key.to_owned(), value.to_owned())
     };
     let way = Way(words.iter().map(pair).collect());
+    way.value("name").into_iter().for_each(|name| fs::write(NAME, name).expect("a name can be set"));
     let allowed = affinity::cpus(Task::CURRENT).expect("the CPUs are known");
     let cpus = way.cpus("cpu");
     cpus.first().filter(|cpu| allowed.contains(**cpu)).into_iter().for_each(|cpu| run_on(*cpu));
@@ -261,18 +276,31 @@ fn tables(mebibytes: u64) -> NodeBuffer {
     buffer
 }
 
-/// Starts the threads that work: one, or one for each CPU that is named.
+/// Starts the threads that work: one, or one for each CPU that is named. Each has its memory before they go on.
 fn start_workers(way: &Way, allowed: &CpuSet, work: &Arc<Work>, memory: Option<&Arc<NodeBuffer>>) {
-    let rest = Duration::from_millis(way.number("rests").unwrap_or(0));
+    let pace = Pace {
+        stay: way.number("stays").unwrap_or(STAY),
+        rest: Duration::from_millis(way.number("rests").unwrap_or(0)),
+    };
     let own: Vec<Option<CpuId>> = way.cpus("workers").into_iter().map(Some).collect();
-    for cpu in if own.is_empty() { vec![None] } else { own } {
-        let (work, wanders, memory) = (Arc::clone(work), way.cpus("wanders"), memory.cloned());
-        let cpu = cpu.filter(|cpu| allowed.contains(*cpu));
+    let cpus = if own.is_empty() { vec![None] } else { own };
+    let wanders: Vec<CpuId> = way.cpus("wanders").into_iter().filter(|cpu| allowed.contains(*cpu)).collect();
+    let each: Option<u64> = way.number("each");
+    let ready = Arc::new(Barrier::new(cpus.len() + 1));
+    for cpu in cpus {
+        let (work, ready) = (Arc::clone(work), Arc::clone(&ready));
+        let (wanders, memory) = (wanders.clone(), memory.cloned());
+        let cpu = cpu.filter(|cpu| allowed.contains(*cpu) && way.value("unbound").is_none());
         std::thread::spawn(move || {
             cpu.into_iter().for_each(run_on);
-            work.spin(&wanders, memory.as_deref(), rest);
+            let own = each.map(|kib| {
+                Arc::new(NodeBuffer::new(Bytes::from_kib(kib), PageKind::Small, None).expect("memory"))
+            });
+            ready.wait();
+            work.spin(&wanders, own.or(memory).as_deref(), pace);
         });
     }
+    ready.wait();
 }
 
 /// Takes memory for as long as the program lives, up to a limit.

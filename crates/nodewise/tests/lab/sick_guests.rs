@@ -104,4 +104,8 @@ pub const SICK: &[SickGuest] = &[
     SickGuest::new("sick-servers", LAYOUTS[0].2, Extent::Servers),
     SickGuest::new("sick-runtimes", LAYOUTS[0].2, Extent::Runtimes),
     SickGuest::new("sick-nine-nodes", "(2c 512M) 8x(128M)", Extent::Nine),
+    SickGuest::new("sick-locality", LAYOUTS[0].2, Extent::Locality),
+    SickGuest::new("sick-balancing", LAYOUTS[0].2, Extent::Balancing),
+    // CPUs for a cpuset of more than four, where a program uses one.
+    SickGuest::new("sick-policies", "2x(3c 768M); dist=21", Extent::Policies),
 ];

@@ -262,7 +262,7 @@ pub fn balancing(context: &Context) -> Result<(), String> {
 }
 
 /// Passes over the memory of programs follow each other quickly, where the kernel lets them be set.
-fn quick_balancing() -> Vec<Setting> {
+pub(super) fn quick_balancing() -> Vec<Setting> {
     let folder = "/sys/kernel/debug/sched/numa_balancing";
     if fs::metadata(folder).is_err() {
         let words = ["-t", "debugfs", "none", "/sys/kernel/debug"];

@@ -21,13 +21,13 @@ const RECLAIM_MODE: &str = "/proc/sys/vm/zone_reclaim_mode";
 const MGLRU: &str = "/sys/kernel/mm/lru_gen/enabled";
 const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
 const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
-const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+pub(super) const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
-const DISK: &str = "/dev/zram0";
+pub(super) const DISK: &str = "/dev/zram0";
 /// More than a node has.
 const DISK_SIZE: &str = "640M";
 /// Long enough for a guest to reclaim, move and swap something.
-const WINDOW: &str = "--window=8s";
+pub(super) const WINDOW: &str = "--window=8s";
 
 pub(super) fn shell(command: &str) -> Result<(), String> {
     let output = Command::new("sh").args(["-e", "-c", command]).output();
@@ -36,11 +36,15 @@ pub(super) fn shell(command: &str) -> Result<(), String> {
 }
 
 /// A disk in compressed memory; gone when dropped.
-struct Disk;
+pub(super) struct Disk;
 
 impl Disk {
     fn new() -> Result<Self, String> {
-        shell(&format!("modprobe zram && echo {DISK_SIZE} > /sys/block/zram0/disksize"))?;
+        Self::with(DISK_SIZE)
+    }
+
+    pub(super) fn with(size: &str) -> Result<Self, String> {
+        shell(&format!("modprobe zram && echo {size} > /sys/block/zram0/disksize"))?;
         Ok(Self)
     }
 }
@@ -59,10 +63,10 @@ impl Drop for Disk {
 }
 
 /// A command of a shell that runs until this is dropped, on one CPU and behind these words.
-struct Loop(Child);
+pub(super) struct Loop(Child);
 
 impl Loop {
-    fn on(cpu: CpuId, before: &[&str], body: &str) -> Result<Self, String> {
+    pub(super) fn on(cpu: CpuId, before: &[&str], body: &str) -> Result<Self, String> {
         let mut words = vec!["taskset".to_owned(), "-c".to_owned(), cpu.to_string()];
         words.extend(before.iter().map(|word| (*word).to_owned()));
         words.extend(["sh", "-c", &format!("while :; do {body}; done")].map(str::to_owned));
@@ -83,7 +87,7 @@ impl Drop for Loop {
 }
 
 /// Page cache of the whole disk, from one CPU.
-fn reading() -> String {
+pub(super) fn reading() -> String {
     format!("dd if={DISK} of=/dev/null bs=1M")
 }
 
@@ -184,7 +188,7 @@ pub fn small_reserve(context: &Context) -> Result<(), String> {
 }
 
 /// Waits until at most one part in this many of a node is free.
-fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Result<(), String> {
+pub(super) fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Result<(), String> {
     let mut free = None;
     for _ in 0..120 {
         let machine = context.machine()?;

@@ -1,12 +1,16 @@
 //! Rules of `doctor` one by one: a system is made sick, the rule fires with its subject, what it prints as a mend is
 //! done, and it is silent. They take minutes: `cargo xtask doctor-soak` runs them.
 
+pub mod balancing;
 pub mod devices;
 pub mod firmware;
+mod group;
 pub mod guests;
 mod impostor;
+pub mod locality;
 pub mod memory;
 pub mod orchestrators;
+pub mod policies;
 pub mod runtimes;
 pub mod servers;
 pub mod tiers;
@@ -51,6 +55,33 @@ fn fires_about(context: &Context, rule: &str, pids: &[u32]) -> Result<Option<Val
     let named: Vec<String> = pids.iter().map(|pid| format!("--pid={pid}")).collect();
     let words = ["--window=2s"].into_iter().chain(named.iter().map(String::as_str)).collect::<Vec<_>>();
     Ok(Diagnosed::with(context, &words)?.finding(rule).cloned())
+}
+
+/// The rule fires about this process.
+fn about(context: &Context, rule: &str, program: &Observed) -> Result<Value, String> {
+    let finding = fires_about(context, rule, &[program.pid])?;
+    let finding = finding.ok_or_else(|| format!("{rule} does not fire about {}", program.name))?;
+    is_about(&finding, program)?;
+    Ok(finding)
+}
+
+fn is_silent_about(context: &Context, rule: &str, program: &Observed) -> Result<(), String> {
+    let left = fires_about(context, rule, &[program.pid])?;
+    left.map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
+}
+
+/// A number of a finding's evidence lies where this check puts it.
+fn within(
+    finding: &Value,
+    fact: &str,
+    key: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<(), String> {
+    let value = evidence(finding, fact, key)?;
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{fact}: got {value}, expected {range:?}: {finding}"))
 }
 
 fn parent(pid: u32) -> Result<u32, String> {
