@@ -1,8 +1,9 @@
 //! Pages lie on nodes where their process does not run.
 
-use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_machine::{NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
+use super::scan_too_slow::WINDOW;
 use super::words::nodes;
 use crate::finding::{Evidence, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
@@ -14,8 +15,6 @@ use crate::thresholds;
 const PASSES: f64 = 2.0;
 /// CPU time of a thread between two passes at least, in seconds: `sysctl_numa_balancing_scan_period_min` there.
 const PERIOD: f64 = 1.0;
-/// The most that is scanned in a second of it: `MAX_SCAN_WINDOW` there.
-const SCAN: Bytes = Bytes::from_mib(2560);
 
 pub static RULE: Rule = Rule {
     id: "memory-stranded",
@@ -113,7 +112,7 @@ fn too_early_to_tell(
     }
     let used = process.cpu()?.used.as_secs_f64();
     let scanned = process.size().get().saturating_sub(process.in_pools()?.get());
-    let needed = PASSES * PERIOD.max(scanned as f64 / SCAN.get() as f64);
+    let needed = PASSES * PERIOD.max(scanned as f64 / WINDOW.get() as f64);
     (used < needed).then_some((used, needed))
 }
 

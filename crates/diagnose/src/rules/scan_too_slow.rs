@@ -11,7 +11,7 @@ use crate::thresholds;
 
 /// The most that the kernel scans of a process in a second, unless it scans more at a time: `MAX_SCAN_WINDOW` (in MB) and
 /// `task_scan_min` of kernel/sched/fair.c.
-const WINDOW: Bytes = Bytes::from_mib(2560);
+pub(super) const WINDOW: Bytes = Bytes::from_mib(2560);
 
 /// The scan size that is advised at least, in MiB.
 const LARGE: u64 = 8192;
