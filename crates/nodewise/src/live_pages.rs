@@ -16,7 +16,8 @@ use nodewise_view::digest::maps::Tally;
 
 use crate::{live, measuring};
 
-/// Pages that a sample asks for: the share of a node is then known to three points.
+/// Pages that a sample asks for: the share of a node is then known to three points, which decides whether a tenth of the
+/// memory is remote.
 const PAGES_OF_A_SAMPLE: u64 = 1000;
 
 /// The pages of a process.
@@ -112,7 +113,7 @@ impl PageDrawer for LiveDrawer {
     fn draw(&mut self, pid: Pid) -> Result<Option<DrawnPages>, Denied> {
         self.seed = self.seed.wrapping_add(1);
         let mut pages = LivePages::open(pid);
-        let thoroughness = Thoroughness::Sample(PAGES_OF_A_SAMPLE);
+        let thoroughness = Thoroughness::Shares(PAGES_OF_A_SAMPLE);
         let read = match mappings::read(&Tree::live(), pid, thoroughness, self.seed, Some(&mut pages)) {
             Ok(read) => read,
             Err(MappingsError::OtherUser(_) | MappingsError::Protected(_)) => return Err(Denied::Rights),

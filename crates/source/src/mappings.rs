@@ -99,6 +99,9 @@ pub enum Thoroughness {
     Exact,
     /// At most about this many.
     Sample(u64),
+    /// At most about this many, for the shares of the nodes alone: where most of the address space has pages, they are
+    /// drawn from all of it, and no page table is walked.
+    Shares(u64),
 }
 
 /// Why the mappings of a process cannot be read.
@@ -141,7 +144,7 @@ pub fn read(
     let small = pages.as_ref().map_or(4096, |pages| pages.page_size());
     let predicted = process.price(small);
     let Some(pages) = pages else {
-        if matches!(thoroughness, Thoroughness::Sample(_)) {
+        if matches!(thoroughness, Thoroughness::Sample(_) | Thoroughness::Shares(_)) {
             return Err(MappingsError::NothingToDraw(pid));
         }
         let exact = exact::read(&mut process, None)?;
@@ -149,9 +152,12 @@ pub fn read(
     };
     let begin = pages.cpu_time();
     let wish = match thoroughness {
-        Thoroughness::Sample(most) => Some(sample::Wish { most: most.max(1), unless_cheap: false }),
+        Thoroughness::Sample(most) => Some(sample::Wish::new(most)),
+        Thoroughness::Shares(most) => {
+            Some(sample::Wish { lists_pages: !process.is_dense(), ..sample::Wish::new(most) })
+        }
         Thoroughness::ByPrice if predicted > MOST_COST => {
-            Some(sample::Wish { most: USUAL_SAMPLE, unless_cheap: true })
+            Some(sample::Wish { unless_cheap: true, ..sample::Wish::new(USUAL_SAMPLE) })
         }
         Thoroughness::ByPrice | Thoroughness::Exact => None,
     };
@@ -271,6 +277,13 @@ impl<'t> Process<'t> {
     fn price(&self, small: u64) -> Duration {
         let pages = self.status.resident.unwrap_or_default().get() / small.max(1);
         price(pages, self.listed.len())
+    }
+
+    /// Whether most of its address space has pages, so that most draws find one.
+    fn is_dense(&self) -> bool {
+        let space: u64 =
+            self.listed.iter().map(|mapping| mapping.end - mapping.start).fold(0, u64::saturating_add);
+        self.status.resident.is_some_and(|resident| resident.get() >= space / 2)
     }
 
     fn finish(self, found: Found, took: Option<Duration>, predicted: Duration) -> ProcessMappings {

@@ -58,7 +58,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         interrupts: if args.irq { InterruptScope::Queues } else { InterruptScope::None },
         bandwidth: BandwidthScope::IfCounted,
         controllers: BandwidthScope::IfCounted,
-        pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
+        pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), ..PageOptions::default() }),
     };
     let drawer = LiveDrawer::new(measuring::seed(None));
     let mut sampler = Sampler::new(tree, options).drawing(Box::new(drawer)).counting(Box::new(LiveCounters));

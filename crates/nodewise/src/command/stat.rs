@@ -112,7 +112,7 @@ impl Reader<'_> {
                 (None, _) => ThreadScope::Busy(BTreeSet::new()),
             },
             groups: (self.args.check || self.args.services) && self.live,
-            pages: self.live.then_some(PageOptions { budget, always }),
+            pages: self.live.then_some(PageOptions { budget, always, ..PageOptions::default() }),
             interrupts: if self.args.irq { InterruptScope::Queues } else { InterruptScope::None },
             bandwidth: if self.args.mbm { BandwidthScope::All } else { BandwidthScope::None },
             controllers: if self.args.uncore { BandwidthScope::All } else { BandwidthScope::None },

@@ -39,6 +39,15 @@ pub(super) struct Wish {
     pub(super) most: u64,
     /// Whether all of `numa_maps` is better where huge pages make it cheap.
     pub(super) unless_cheap: bool,
+    /// Whether the kernel lists present pages first, which walks all page tables.
+    pub(super) lists_pages: bool,
+}
+
+impl Wish {
+    /// Pages that the kernel lists.
+    pub(super) fn new(most: u64) -> Self {
+        Self { most: most.max(1), unless_cheap: false, lists_pages: true }
+    }
 }
 
 /// Counts and draws some pages; `None` where all of `numa_maps` is to be read instead, with the reason in the notes.
@@ -82,7 +91,9 @@ impl From<PageError> for Stop {
 fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, wish: Wish, seed: u64) -> Result<Found, Stop> {
     let most = wish.most;
     let kinds: Vec<MappingKind> = process.listed.iter().map(|listed| process.kinds.kind(listed)).collect();
-    let (present, is_scanned) = match runs::scan(&process.listed, pages) {
+    let listed =
+        if wish.lists_pages { runs::scan(&process.listed, pages) } else { Err(PageError::Unsupported) };
+    let (present, is_scanned) = match listed {
         Ok(present) => (present, true),
         Err(PageError::Unsupported) => (process.listed.iter().map(Present::whole).collect(), false),
         Err(error) => return Err(error.into()),

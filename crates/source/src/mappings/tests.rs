@@ -270,6 +270,29 @@ fn pages_are_drawn_without_a_list_of_runs() {
     assert_eq!(found.mappings[0].transparent, None);
 }
 
+/// Half of its 72 MiB of address space have pages: they are drawn from all of it, and the kernel lists none.
+#[test]
+fn shares_of_a_dense_process_need_no_list_of_its_pages() {
+    let shares = |resident_kib: u64| {
+        let status = STATUS.replace("4096 kB", &format!("{resident_kib} kB"));
+        let files = Memory::new().file("/proc/7/status", status).file("/proc/7/maps", LARGE);
+        let half: fn(u64) -> Option<u32> = |address| {
+            (address >> 12).is_multiple_of(2).then_some(u32::from((address >> 13).is_multiple_of(4)))
+        };
+        let mut pages = Pages::new(Vec::new(), half);
+        read(&Tree::memory(files), PID, Thoroughness::Shares(1_000), 1, Some(&mut pages)).unwrap()
+    };
+    let found = shares(36 << 10);
+    let (count, nodes) = drawn(&found);
+    let interval = wilson_interval(nodes[&NodeId::new(1)], nodes.values().sum());
+    assert!(count <= 1_000 && interval.low < 0.25 && 0.25 < interval.high, "{nodes:?}");
+    let resident: Bytes = found.mappings.iter().filter_map(|mapping| mapping.resident()).sum();
+    assert!(resident.mib().abs_diff(36) <= 4, "{resident}");
+    // Of a sparse one the list says where the pages are: this one has none.
+    let sparse = shares(35 << 10);
+    assert!(sparse.mappings.iter().all(|mapping| mapping.resident() == Some(Bytes::new(0))), "{sparse:?}");
+}
+
 #[test]
 fn a_process_that_ends_while_it_is_read_is_no_wrong_sum() {
     let mut pages = Pages { locates: Err(PageError::Gone), ..Pages::new(whole(), interleaved) };

@@ -37,12 +37,21 @@ pub struct PageOptions {
     pub budget: Duration,
     /// Processes that are looked at in each sample, whatever they cost.
     pub always: BTreeSet<Pid>,
+    /// Processes with less resident memory are not looked at.
+    pub least: Bytes,
+    /// The dearest reading of all pages that is not replaced by drawing some, where a drawer is at hand.
+    pub most_cost: Duration,
 }
 
 impl Default for PageOptions {
     /// 3 ms, the larger half of what a sample a second may cost.
     fn default() -> Self {
-        Self { budget: Duration::from_millis(3), always: BTreeSet::new() }
+        Self {
+            budget: Duration::from_millis(3),
+            always: BTreeSet::new(),
+            least: Bytes::new(0),
+            most_cost: MOST_COST,
+        }
     }
 }
 
@@ -103,6 +112,10 @@ impl Purse {
         self.options.budget = budget;
     }
 
+    pub(super) fn set_always(&mut self, always: BTreeSet<Pid>) {
+        self.options.always = always;
+    }
+
     /// Spends the purse of one sample. A process that costs more than is left is a debt, which the next samples
     /// pay back before they look at another one like it.
     pub(super) fn spend(&mut self, reading: &mut Reading<'_>, processes: &mut ProcessTable, page: Bytes) {
@@ -122,9 +135,9 @@ impl Purse {
         let most = if self.debt.is_zero() { Duration::MAX } else { left };
         let mut worth: Vec<(f64, Pid)> = processes
             .iter()
-            .filter(|(pid, _)| !always.contains(pid))
-            .filter(|(_, tracked)| most == Duration::MAX || expected_price(tracked, page) <= most)
-            .filter_map(|(pid, tracked)| Some((worth(tracked, reading.now, page)?, pid)))
+            .filter(|(pid, tracked)| !always.contains(pid) && self.is_wanted(tracked))
+            .filter(|(_, tracked)| most == Duration::MAX || self.expected_price(tracked, page) <= most)
+            .filter_map(|(pid, tracked)| Some((self.worth(tracked, reading.now, page)?, pid)))
             .collect();
         let best = BEST.min(worth.len());
         if best < worth.len() && self.options.budget < Duration::from_secs(1) {
@@ -137,11 +150,17 @@ impl Purse {
                 break;
             }
             let Some(tracked) = processes.get_mut(pid) else { continue };
-            if self.debt.is_zero() || expected_price(tracked, page) <= left {
+            if self.debt.is_zero() || self.expected_price(tracked, page) <= left {
                 self.pay(&mut left, tracked, reading, page);
             }
         }
-        name_missing(processes, reading);
+        self.name_missing(processes, reading);
+    }
+
+    /// Whether a process is large enough to be looked at.
+    fn is_wanted(&self, tracked: &Tracked) -> bool {
+        self.options.least.get() == 0
+            || tracked.last.resident.is_some_and(|resident| resident >= self.options.least)
     }
 
     /// Looks at a process and pays for it.
@@ -155,7 +174,7 @@ impl Purse {
     fn look(&mut self, tracked: &mut Tracked, reading: &mut Reading<'_>, page: Bytes) -> Duration {
         let Some(resident) = tracked.last.resident else { return Duration::ZERO };
         let expected = exact_price(tracked, page);
-        let drawer = self.drawer.as_mut().filter(|_| expected > MOST_COST);
+        let drawer = self.drawer.as_mut().filter(|_| expected > self.options.most_cost);
         let has_drawer = drawer.is_some();
         let begun = thread_time();
         let pid = tracked.last.identity.pid;
@@ -189,6 +208,52 @@ impl Purse {
         tracked.look = Some(Look { at: reading.now, resident, price, drawn });
         price
     }
+
+    /// The expected price of the next look, which draws pages again where the last one did and reading them all is
+    /// still dear.
+    fn expected_price(&self, tracked: &Tracked, page: Bytes) -> Duration {
+        let exact = exact_price(tracked, page);
+        match &tracked.look {
+            Some(look) if look.drawn && exact > self.options.most_cost => look.price,
+            _ => exact,
+        }
+    }
+
+    /// The expected change in bytes that a look would show, per second of its price; `None` for a process without
+    /// memory.
+    fn worth(&self, tracked: &Tracked, now: Moment, page: Bytes) -> Option<f64> {
+        let resident = tracked.last.resident.filter(|resident| resident.get() > 0)?.get();
+        let age = |look: &Look| now.since(look.at).unwrap_or(STALE).as_secs_f64() / STALE.as_secs_f64();
+        let change = match &tracked.look {
+            // A refusal is repeated after a while only: the process may have become another program.
+            Some(look) if tracked.last.denied.is_some() && age(look) < 1.0 => return None,
+            Some(look) => resident.abs_diff(look.resident.get()) as f64 + resident as f64 * age(look),
+            // One that was never seen is worth more than any that was.
+            None => resident as f64 * 60.0,
+        };
+        (change > 0.0).then(|| change / self.expected_price(tracked, page).as_secs_f64().max(1e-6))
+    }
+
+    /// Says why the memory of processes is not known.
+    fn name_missing(&self, processes: &ProcessTable, reading: &mut Reading<'_>) {
+        let (mut rights, mut no_file, mut unreadable, mut unseen) = (0, 0, 0, 0);
+        for (_, tracked) in processes.iter().filter(|(_, tracked)| self.is_wanted(tracked)) {
+            match tracked.last.denied {
+                Some(Denied::Rights) => rights += 1,
+                Some(Denied::NoFile) => no_file += 1,
+                Some(Denied::Unreadable) => unreadable += 1,
+                None => {
+                    let has_memory = tracked.last.resident.is_some_and(|size| size.get() > 0);
+                    unseen += usize::from(has_memory && tracked.last.pages.is_none());
+                }
+            }
+        }
+        let mut add = |reason, remedy, objects| reading.missing.add_all(FACT, reason, remedy, objects);
+        add(DENIED, Some(Remedy::Root), rights);
+        add("this kernel was built without NUMA", None, no_file);
+        add("numa_maps cannot be read", None, unreadable);
+        add("not looked at yet", None, unseen);
+    }
 }
 
 /// The expected price of reading where every page is: as the last time, where every page was read then, and for
@@ -200,31 +265,6 @@ fn exact_price(tracked: &Tracked, page: Bytes) -> Duration {
         Some(look) => look.price + pages(resident.saturating_sub(look.resident.get())),
         None => FIRST + pages(resident),
     }
-}
-
-/// The expected price of the next look, which draws pages again where the last one did and reading them all is
-/// still dear.
-fn expected_price(tracked: &Tracked, page: Bytes) -> Duration {
-    let exact = exact_price(tracked, page);
-    match &tracked.look {
-        Some(look) if look.drawn && exact > MOST_COST => look.price,
-        _ => exact,
-    }
-}
-
-/// The expected change in bytes that a look would show, per second of its price; `None` for a process without
-/// memory.
-fn worth(tracked: &Tracked, now: Moment, page: Bytes) -> Option<f64> {
-    let resident = tracked.last.resident.filter(|resident| resident.get() > 0)?.get();
-    let age = |look: &Look| now.since(look.at).unwrap_or(STALE).as_secs_f64() / STALE.as_secs_f64();
-    let change = match &tracked.look {
-        // A refusal is repeated after a while only: the process may have become another program.
-        Some(look) if tracked.last.denied.is_some() && age(look) < 1.0 => return None,
-        Some(look) => resident.abs_diff(look.resident.get()) as f64 + resident as f64 * age(look),
-        // One that was never seen is worth more than any that was.
-        None => resident as f64 * 60.0,
-    };
-    (change > 0.0).then(|| change / expected_price(tracked, page).as_secs_f64().max(1e-6))
 }
 
 /// Reads where every page is.
@@ -250,25 +290,4 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
     let share = |size: Bytes, own| PageShare { size, low: size, high: size, own: Some(own) };
     let nodes = parsed.value.nodes.iter().map(|on| (on.node, share(on.total(), on.own()))).collect();
     Seen::Pages(PageSample { seen: reading.now, method: PageMethod::Exact, nodes })
-}
-
-/// Says why the memory of processes is not known.
-fn name_missing(processes: &ProcessTable, reading: &mut Reading<'_>) {
-    let (mut rights, mut no_file, mut unreadable, mut unseen) = (0, 0, 0, 0);
-    for (_, tracked) in processes.iter() {
-        match tracked.last.denied {
-            Some(Denied::Rights) => rights += 1,
-            Some(Denied::NoFile) => no_file += 1,
-            Some(Denied::Unreadable) => unreadable += 1,
-            None => {
-                let has_memory = tracked.last.resident.is_some_and(|size| size.get() > 0);
-                unseen += usize::from(has_memory && tracked.last.pages.is_none());
-            }
-        }
-    }
-    let mut add = |reason, remedy, objects| reading.missing.add_all(FACT, reason, remedy, objects);
-    add(DENIED, Some(Remedy::Root), rights);
-    add("this kernel was built without NUMA", None, no_file);
-    add("numa_maps cannot be read", None, unreadable);
-    add("not looked at yet", None, unseen);
 }

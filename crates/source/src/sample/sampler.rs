@@ -214,6 +214,13 @@ impl Sampler {
         }
     }
 
+    /// Changes the processes whose memory the next samples look at whatever it costs, if they look at it.
+    pub fn always_locate(&mut self, processes: BTreeSet<Pid>) {
+        if let Some(purse) = &mut self.purse {
+            purse.set_always(processes);
+        }
+    }
+
     /// Goes on with another tree: the next moment of the same machine, where a tree is a recorded one.
     pub fn continue_with(&mut self, tree: impl Into<Arc<Tree>>) {
         self.tree = tree.into();

@@ -27,7 +27,7 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>, interrupts: Interrup
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(named.clone()),
         groups: true,
-        pages: Some(PageOptions { budget, always: named }),
+        pages: Some(PageOptions { budget, always: named, ..PageOptions::default() }),
         interrupts,
         bandwidth: BandwidthScope::None,
         controllers: BandwidthScope::None,

@@ -70,7 +70,7 @@ impl Live {
         let options = SampleOptions {
             processes: ProcessScope::All,
             threads: ThreadScope::Busy(BTreeSet::new()),
-            pages: Some(PageOptions { budget, always: BTreeSet::new() }),
+            pages: Some(PageOptions { budget, ..PageOptions::default() }),
             ..SampleOptions::default()
         };
         let mut sampler =

@@ -20,7 +20,7 @@ fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
 
 pub(super) fn looking(budget: Duration, always: &[u32]) -> SampleOptions {
     let always = always.iter().copied().map(Pid::new).collect();
-    SampleOptions { pages: Some(PageOptions { budget, always }), ..all() }
+    SampleOptions { pages: Some(PageOptions { budget, always, ..PageOptions::default() }), ..all() }
 }
 
 /// Numbers and KiB of the processes whose memory is known.
