@@ -149,6 +149,21 @@ impl CpuTime {
         self.add_unsure(other.unsure, other.within);
     }
 
+    /// Attributes the unsure part as time was seen on nodes by whoever looked often, where that saw at least half of all time:
+    /// an estimate, which counts as certain from here on.
+    pub fn attribute(&mut self, seen: &BTreeMap<NodeId, Duration>) {
+        let all: Duration = seen.values().sum();
+        if self.unsure.is_zero() || all < self.used / 2 {
+            return;
+        }
+        let unsure = std::mem::take(&mut self.unsure);
+        for (node, time) in seen {
+            let part = unsure.mul_f64(time.as_secs_f64() / all.as_secs_f64());
+            *self.certain.entry(*node).or_default() += part;
+        }
+        self.within = Some(NodeSet::new());
+    }
+
     /// The least and the most time that was spent on a node.
     pub fn bounds(&self, node: NodeId) -> (Duration, Duration) {
         let certain = self.certain.get(&node).copied().unwrap_or_default();

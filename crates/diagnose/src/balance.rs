@@ -55,6 +55,17 @@ pub struct Observation<'a> {
     pub own: Pid,
 }
 
+/// Processes whose policies of mappings a window asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Awaited {
+    /// Those that an action has changed: what was read before the action says nothing of what another hand did after it.
+    pub changed: Vec<Identity>,
+    /// Those whose threads this controller keeps on some CPUs.
+    pub kept: Vec<Identity>,
+    /// Those whose action waits for nothing else, the most needed first. One action begins in a window.
+    pub needy: Vec<Identity>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Stage {
     Seen,
@@ -171,6 +182,8 @@ impl Controller {
                     }
                 }
                 _ => match need {
+                    // Where it ran is not known: that says nothing.
+                    None if process.is_unsure() => {}
                     None => (track.stage, track.windows) = (Stage::Seen, 0),
                     Some(need) => {
                         track.counted(process, seen.now);
@@ -187,6 +200,21 @@ impl Controller {
         needy.sort_by_key(|needy| (weight(needy), needy.0.process.identity));
         self.add_actions(&needy, seen, &mut plan);
         plan
+    }
+
+    /// The processes whose policies of mappings are to be read before [`Self::observe`] sees this window: those that were
+    /// acted on and are judged now, then those that await an action, the most needed first, unless another one has all it needs.
+    pub fn awaits(&self, seen: &Observation<'_>) -> Awaited {
+        let plan = self.clone().observe(seen);
+        let is_free = plan.actions.is_empty() && plan.stop.is_none();
+        let awaiting = plan.waiting.iter().filter(|waiting| waiting.hold == Hold::PolicyUnknown && is_free);
+        let ours =
+            self.tracks.iter().filter(|(_, track)| track.ours.is_some()).map(|(identity, _)| *identity);
+        Awaited {
+            changed: plan.judged.iter().map(|judged| judged.process.identity).collect(),
+            kept: ours.collect(),
+            needy: awaiting.map(|waiting| waiting.process.identity).collect(),
+        }
     }
 
     /// Notes that an action begins.
@@ -417,6 +445,9 @@ impl Controller {
         // Half of the pages do not help all of the threads.
         if means.cpus.is_some() && most < means.size() {
             return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
+        }
+        if seen.facts.get(&identity).is_none_or(|facts| facts.mapping_policies.is_none()) {
+            return Err(Hold::PolicyUnknown);
         }
         Ok(Action { process: Named::new(process), need, means, most, remote: remote_share(process) })
     }

@@ -42,6 +42,24 @@ fn check(
 }
 
 #[test]
+fn unsure_time_is_attributed_as_it_was_seen() {
+    let (one, two) = (NodeId::new(1), NodeId::new(2));
+    let seconds = Duration::from_secs;
+    let mut time = CpuTime { used: seconds(10), unsure: seconds(8), ..CpuTime::default() };
+    time.certain.insert(one, seconds(2));
+    let known = time.clone();
+    // Who saw less than half of it cannot say.
+    time.attribute(&[(two, seconds(4))].into());
+    assert_eq!(time, known);
+    time.attribute(&[(one, seconds(2)), (two, seconds(6))].into());
+    assert_eq!(time.certain, [(one, seconds(4)), (two, seconds(6))].into());
+    assert_eq!(
+        (time.unsure, time.used, time.may_include(NodeId::new(0))),
+        (Duration::ZERO, seconds(10), false)
+    );
+}
+
+#[test]
 fn a_thread_that_stayed_or_is_confined_has_its_node_and_any_other_is_unsure() {
     let all: &[u32] = &[0, 1, 2, 3, 4, 5, 6, 7];
     // It did not move.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
 use nodewise_source::process::Pid;
@@ -34,6 +33,9 @@ pub struct ProcessFacts {
     pub threads: Option<Vec<CpuSet>>,
     /// The memory policies of its threads that are not the default, in the kernel's words.
     pub policies: Option<Vec<String>>,
+    /// Those of its mappings. Reading them walks its page tables, so they are read where an action depends on them:
+    /// [`Controller::awaits`](super::Controller::awaits).
+    pub mapping_policies: Option<Vec<String>>,
 }
 
 /// Why a process is never touched.
@@ -55,7 +57,7 @@ pub enum Never {
     Orchestrator(&'static str),
     /// Some memory is under a policy that was set on purpose, in the kernel's words.
     Policy(String),
-    /// The policies of its memory are not known.
+    /// The policies of its threads are not known.
     PolicyUnknown,
     /// Its cpuset has fewer CPUs or nodes than those of other processes.
     Cpuset,
@@ -117,7 +119,7 @@ impl fmt::Display for Never {
             Self::OfPlacer => f.write_str("was started by a program that places processes"),
             Self::Orchestrator(name) => write!(f, "is placed by {name}"),
             Self::Policy(words) => write!(f, "has a memory policy ({})", quote(words)),
-            Self::PolicyUnknown => f.write_str("has memory whose policy is unknown"),
+            Self::PolicyUnknown => f.write_str("has threads whose memory policy is unknown"),
             Self::Cpuset => f.write_str("is in a narrower cpuset"),
             Self::Affinity => f.write_str("has CPUs that another program set"),
             Self::Realtime => f.write_str("has real-time threads"),
@@ -289,33 +291,19 @@ pub(super) fn shows_defaults(everyone: &Allowed, situation: &Situation<'_>) -> b
         && everyone.nodes.as_ref().is_some_and(|all| nodes.is_subset(all))
 }
 
+/// A policy of its mappings or threads. Those of mappings that were not read do not count here: no action begins without.
 fn by_policy(process: &Examinee<'_>) -> Option<Never> {
-    let of_mappings = process.state.mappings.map_or(Some(Never::PolicyUnknown), explicit_policy);
-    if let Some(Never::Policy(_)) = of_mappings {
-        return of_mappings;
+    let Some(facts) = process.facts else { return Some(Never::Unreadable("its state")) };
+    if let Some(why) = explicit_policy(facts.mapping_policies.as_deref().unwrap_or_default()) {
+        return Some(why);
     }
-    match process.facts.map(|facts| &facts.policies) {
-        None => Some(Never::Unreadable("its state")),
-        Some(None) => Some(Never::PolicyUnknown),
-        Some(Some(policies)) => policies.first().cloned().map(Never::Policy).or(of_mappings),
-    }
+    facts.policies.as_deref().map_or(Some(Never::PolicyUnknown), explicit_policy)
 }
 
-/// Whether some memory of a process is under a policy other than the default, or an unknown one. A policy over memory
-/// that is still empty counts: it says where pages will be.
-pub fn explicit_policy(mappings: &ProcessMappings) -> Option<Never> {
-    let mut unknown = mappings.mappings.is_empty();
-    for mapping in &mappings.mappings {
-        match &mapping.policy {
-            Some(policy) if policy.text != "default" => return Some(Never::Policy(policy.text.clone())),
-            Some(_) => {}
-            None => {
-                let is_empty = mapping.resident().is_some_and(|size| size.get() == 0);
-                unknown |= mapping.kind.follows_policy() && !is_empty;
-            }
-        }
-    }
-    unknown.then_some(Never::PolicyUnknown)
+/// Whether one of the policies other than the default forbids to touch a process. A policy over memory that is still empty
+/// counts: it says where pages will be.
+pub fn explicit_policy(policies: &[String]) -> Option<Never> {
+    policies.first().cloned().map(Never::Policy)
 }
 
 /// `share` is the part of the memory that so much locked memory is.

@@ -33,6 +33,8 @@ pub enum Hold {
     Windows(u32, u32),
     /// The kernel's balancing may do it: scans done, scans waited for.
     Balancing(Option<u64>, u64),
+    /// Everything speaks for it but the policies of its mappings, which are not known now.
+    PolicyUnknown,
     NoRoom(NodeId),
     RoomUnknown(NodeId),
     NoCpus(NodeId),
@@ -57,6 +59,7 @@ impl Hold {
         match self {
             Self::Windows(..) => "windows",
             Self::Balancing(..) => "kernel_balancing",
+            Self::PolicyUnknown => "policy_unknown",
             Self::NoRoom(_) => "no_room",
             Self::RoomUnknown(_) => "room_unknown",
             Self::NoCpus(_) => "no_cpus",
@@ -82,6 +85,7 @@ impl fmt::Display for Hold {
             Self::Balancing(None, wanted) => {
                 write!(f, "the kernel's balancing may do it: time of {wanted} scans not over")
             }
+            Self::PolicyUnknown => f.write_str("the policies of its memory are not known yet"),
             Self::NoRoom(node) => write!(f, "node {node} has no room"),
             Self::RoomUnknown(node) => write!(f, "room of node {node} unknown"),
             Self::NoCpus(node) => write!(f, "the CPUs of node {node} are too busy"),
@@ -241,13 +245,17 @@ impl Plan {
         self.waiting.push(Waiting { process: Named::new(process), need, hold });
     }
 
-    /// Large processes whose pages could not be read.
+    /// Small processes that were not examined, and large ones whose pages could not be read.
     pub(super) fn add_unreadable(&mut self, seen: &Observation<'_>, limits: &Limits) {
         let situation = seen.situation;
         let known: BTreeSet<Identity> = situation.processes.iter().map(|of| of.process.identity).collect();
         for process in &situation.now.processes {
             let size = process.resident.unwrap_or_default();
-            if process.kernel_thread || known.contains(&process.identity) || size < limits.least_size {
+            if process.kernel_thread || known.contains(&process.identity) {
+                continue;
+            }
+            if size < limits.least_size {
+                self.small += usize::from(size.get() > 0);
                 continue;
             }
             self.left_alone.push(LeftAlone {

@@ -2,20 +2,20 @@
 
 mod drawn;
 mod forbidden;
+mod short_lived;
 mod stages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nodewise_machine::mapping::MappingKind;
-use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeSet, PolicyMode};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy};
 use nodewise_source::parse::pressure::Pressure;
 use nodewise_source::parse::proc_stat::CpuTimes;
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample};
 
-use super::{Action, Controller, Done, Limits, Observation, Plan, ProcessFacts};
+use super::{Action, Awaited, Controller, Done, Limits, Observation, Plan, ProcessFacts};
 use crate::situation::Situation;
 use crate::situation::fixture::{Fixture, Work, seconds};
 
@@ -40,6 +40,7 @@ struct Program {
     /// CPUs with a busy thread each.
     runs: Vec<u32>,
     facts: ProcessFacts,
+    /// The policy of its memory; `None` where it cannot be read.
     policy: Option<MemPolicy>,
     cpus: Option<String>,
     nodes: Option<String>,
@@ -55,16 +56,25 @@ impl Program {
             limit_used: Some(0.0),
             threads: Some(Vec::new()),
             policies: Some(Vec::new()),
+            mapping_policies: None,
         };
         Self {
             pid,
             memory: memory.to_vec(),
             runs: runs.to_vec(),
             facts,
-            policy: Some(MemPolicy::new(PolicyMode::Default, NodeSet::new())),
+            policy: Some(MemPolicy::DEFAULT),
             cpus: None,
             nodes: None,
         }
+    }
+
+    /// Policies of its mappings other than the default, as the kernel names them.
+    fn read_policies(&mut self) {
+        let words = |policy: &MemPolicy| {
+            Some(policy.to_string()).filter(|_| *policy != MemPolicy::DEFAULT).into_iter().collect()
+        };
+        self.facts.mapping_policies = self.policy.as_ref().map(words);
     }
 }
 
@@ -77,6 +87,9 @@ struct World {
     /// CPUs of the first process; all without.
     first: Option<&'static str>,
     has_swap: bool,
+    /// Processes that await an action and whose policies are read in a window, after those that were acted on; without a
+    /// number the policies of all are known all the time.
+    reads: Option<usize>,
     /// Changes the fixture of each window.
     more: fn(&mut Fixture),
 }
@@ -94,6 +107,7 @@ impl World {
             windows: 0,
             first: None,
             has_swap: true,
+            reads: None,
             more: |_| {},
         }
     }
@@ -113,11 +127,6 @@ impl World {
                 cpus: program.cpus.as_deref(),
                 nodes: program.nodes.as_deref(),
             });
-            match &program.policy {
-                Some(policy) => fixture
-                    .mappings(program.pid, &[(MappingKind::Anonymous, policy.clone(), &program.memory)]),
-                None => fixture.now.mappings.retain(|read| read.identity != identity(program.pid)),
-            }
         }
         // CPUs without a thread of these programs are idle.
         let busy: Vec<u32> = self.programs.iter().flat_map(|program| program.runs.clone()).collect();
@@ -137,26 +146,36 @@ impl World {
         fixture
     }
 
-    /// One window.
+    /// One window, for which the policies are read that the controller asks for.
     fn window(&mut self) -> Plan {
         let fixture = self.fixture();
-        let facts: BTreeMap<Identity, ProcessFacts> =
+        if self.reads.is_none() {
+            self.programs.iter_mut().for_each(Program::read_policies);
+        }
+        let mut facts: BTreeMap<Identity, ProcessFacts> =
             self.programs.iter().map(|program| (identity(program.pid), program.facts.clone())).collect();
         let all = fixture.machine.online_cpus();
         let everyone =
             Allowed { cpus: Some(self.first.map_or(all, cpus)), nodes: Some(fixture.machine.node_ids()) };
         let situation =
             Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).expect("two samples");
-        let observation = Observation {
+        let known = facts.clone();
+        let seen = Observation {
             now: self.now(),
             situation: &situation,
-            facts: &facts,
+            facts: &known,
             everyone: &everyone,
             has_swap: self.has_swap,
             own: OWN,
         };
+        let Awaited { changed, kept, needy } = self.controller.awaits(&seen);
+        for asked in changed.into_iter().chain(kept).chain(needy.into_iter().take(self.reads.unwrap_or(0))) {
+            let program = self.programs.iter_mut().find(|of| identity(of.pid) == asked).expect("it runs");
+            program.read_policies();
+            facts.insert(asked, program.facts.clone());
+        }
         self.windows += 1;
-        self.controller.observe(&observation)
+        self.controller.observe(&Observation { facts: &facts, ..seen })
     }
 
     /// Windows up to the first with an action, at most this many.

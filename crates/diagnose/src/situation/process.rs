@@ -224,6 +224,11 @@ impl ProcessState<'_> {
         cpu.share(cpu.bounds(node).0)
     }
 
+    /// Whether the nodes of most of its CPU time are unknown.
+    pub fn is_unsure(&self) -> bool {
+        self.cpu().is_none_or(|cpu| cpu.unsure > cpu.used / 2)
+    }
+
     /// Nodes where it certainly runs.
     pub fn runs_on(&self) -> NodeSet {
         self.runs_with(self.marks.runs)

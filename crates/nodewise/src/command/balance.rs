@@ -5,6 +5,7 @@ mod entries;
 mod evaluate;
 pub(in crate::command) mod guard;
 pub(in crate::command) mod kept;
+mod steps;
 pub(in crate::command) mod undo;
 mod watch;
 
@@ -88,7 +89,7 @@ pub(in crate::command) fn need_rights(tree: &Tree, verb: &str) -> Result<(), Fai
 
 fn dry_run(args: &Balance, global: &Global) -> Outcome {
     let interrupt = measuring::interrupt()?;
-    let mut watcher = Watcher::begin(args.window, &interrupt)?;
+    let mut watcher = Watcher::begin(args.window, args.min_size, &interrupt)?;
     let mut controller = Controller::new(limits(args));
     let mut last = None;
     for _ in 0..args.windows {
@@ -181,7 +182,7 @@ impl<'a> Session<'a> {
         need_rights(&tree, verb)?;
         let lock = Lock::take()?;
         let kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
-        let watcher = Watcher::begin(args.window, interrupt)?;
+        let watcher = Watcher::begin(args.window, args.min_size, interrupt)?;
         let mut session = Self {
             args,
             tree,

@@ -1,12 +1,11 @@
 //! Each reason to leave a process alone, alone.
 
-use nodewise_machine::mapping::MappingKind;
 use nodewise_machine::{Bytes, MemPolicy};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::GroupSample;
 
 use super::{OWN, Program, World, cpus, each, gib, identity};
-use crate::balance::{Limits, Never, claimed};
+use crate::balance::{Hold, Limits, Never, claimed};
 use crate::situation::fixture::{Fixture, Work};
 
 const FOUR: &str = "4x(4c 64G); dist=20";
@@ -41,15 +40,6 @@ fn group(fixture: &mut Fixture, path: &str) {
 fn what_its_owner_decided() {
     check("policy", |of| of.policy = Some("prefer:0".parse().unwrap()), nothing);
     check("policy", |of| of.policy = Some("local".parse().unwrap()), nothing);
-    check("policy_unknown", |of| of.policy = None, nothing);
-    check(
-        "policy_unknown",
-        |_| {},
-        |fixture| {
-            let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
-            read.mappings[0].policy = None;
-        },
-    );
     check("policy_unknown", |of| of.facts.policies = None, nothing);
     check("policy", |of| of.facts.policies = Some(vec!["bind:0".to_owned()]), nothing);
     check("affinity", |of| of.cpus = Some("4-7".to_owned()), nothing);
@@ -173,26 +163,36 @@ fn threads_of_the_kernel_are_not_even_examined() {
     }
 }
 
-/// Memory that is reserved under a policy and filled later, and a file under one.
+/// Policies are read when everything else speaks for an action; until they are known nothing begins.
 #[test]
-fn a_policy_over_memory_without_pages_counts() {
-    for kind in [MappingKind::Anonymous, MappingKind::File] {
-        let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5])]);
-        world.more = match kind {
-            MappingKind::File => |fixture| reserve(fixture, MappingKind::File),
-            _ => |fixture| reserve(fixture, MappingKind::Anonymous),
-        };
-        for _ in 0..5 {
-            let plan = world.window();
-            assert_eq!((plan.actions.len(), plan.left_alone[0].why.word()), (0, "policy"), "{kind:?}");
-        }
+fn no_action_begins_before_the_policies_of_the_mappings_are_known() {
+    let mut program = Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5]);
+    program.policy = None;
+    let mut world = World::new(FOUR, vec![program]);
+    for window in 1..6 {
+        let plan = world.window();
+        assert_eq!((plan.actions.len(), plan.left_alone.len()), (0, 0));
+        let [waiting] = &plan.waiting[..] else { panic!("{plan:?}") };
+        let expected = if window < 3 { Hold::Windows(window, 3) } else { Hold::PolicyUnknown };
+        assert_eq!(waiting.hold, expected);
     }
+    world.programs[0].policy = Some(MemPolicy::DEFAULT);
+    assert!(world.until_action(1).is_some());
+    world.programs[0].policy = Some("bind:0".parse().unwrap());
+    assert_eq!(world.window().left_alone[0].why.word(), "policy");
 }
 
-fn reserve(fixture: &mut Fixture, kind: MappingKind) {
-    let memory = [(0, gib(2)), (1, gib(1))];
-    let bound = "bind:0".parse().expect("a policy");
-    fixture.mappings(100, &[(MappingKind::Anonymous, MemPolicy::DEFAULT, &memory), (kind, bound, &[])]);
+/// A policy that another hand sets after an action is found before the verdict.
+#[test]
+fn a_process_that_got_a_policy_after_an_action_is_handed_back() {
+    let mut world = World::new(FOUR, vec![Program::new(100, &[(0, gib(2)), (1, gib(1))], &[4, 5])]);
+    world.reads = Some(1);
+    let action = world.until_action(3).unwrap();
+    world.act(&action);
+    world.programs[0].policy = Some("bind:1".parse().unwrap());
+    let handed_back: Vec<_> = (0..4).flat_map(|_| world.window().handed_back).collect();
+    let [(process, why)] = &handed_back[..] else { panic!("{handed_back:?}") };
+    assert_eq!((process.identity, why), (identity(100), &Never::Policy("bind:1".to_owned())));
 }
 
 /// The first process is kept on the CPUs for services, and programs are on purpose on more of them.

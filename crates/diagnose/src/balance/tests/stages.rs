@@ -422,27 +422,22 @@ fn remote_time_is_the_share_of_the_memory_weighted_by_cpu_time() {
     assert_eq!(World::new(FOUR, Vec::new()).window().remote.share(), None);
 }
 
-fn unknown(fixture: &mut Fixture) {
-    let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
-    read.mappings[0].policy = None;
-}
-
 #[test]
 fn a_window_without_evidence_changes_nothing() {
     let mut world = World::new(FOUR, vec![stranded(100)]);
     assert_eq!(holds(&mut world), [Hold::Windows(1, 3)]);
-    world.more = unknown;
+    world.programs[0].facts.policies = None;
     assert_eq!(world.window().left_alone[0].why, Never::PolicyUnknown);
-    world.more = |_| {};
+    world.programs[0].facts.policies = Some(Vec::new());
     assert_eq!(holds(&mut world), [Hold::Windows(2, 3)]);
     let action = world.until_action(1).unwrap();
     let now = world.now();
     world.controller.begin(&action, now);
     let done = Done { narrowed: false, moved: Bytes::from_mib(900), failed: Bytes::from_mib(100) };
     world.controller.end(identity(100), now, done);
-    world.more = unknown;
+    world.programs[0].facts.policies = None;
     world.window();
-    world.more = |_| {};
+    world.programs[0].facts.policies = Some(Vec::new());
     assert!(matches!(holds(&mut world)[..], [Hold::Resting(_, Verdict::Failed)]), "the rest holds");
 }
 

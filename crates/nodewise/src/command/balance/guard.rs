@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::balance::{Limits, Never, claimed, explicit_policy, is_default, places_others};
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
-use nodewise_source::mappings::Thoroughness;
 use nodewise_source::process::{claims, family, group, search, status};
 use nodewise_source::sample::{Allowed, Identity, Life};
 use nodewise_source::spare::{has_swap, node_room};
@@ -13,7 +12,6 @@ use nodewise_source::system::counters;
 use nodewise_source::tree::Tree;
 
 use super::watch::facts;
-use crate::live_pages;
 
 /// A look takes at most one part in this number of the time.
 const PART: u32 = 50;
@@ -94,19 +92,26 @@ impl<'a> Guard<'a> {
         }
         let now = Instant::now();
         if self.reason == Reason::Found && now >= self.next_all {
-            self.memory()?;
-            self.next_all = Instant::now() + ALL.max(now.elapsed() * PART);
+            self.memory_in_time()?;
         }
         Ok(())
     }
 
+    /// Looks at mappings and other programs, and says when to do that again.
+    fn memory_in_time(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        self.memory()?;
+        self.next_all = Instant::now() + ALL.max(begun.elapsed() * PART);
+        Ok(())
+    }
+
     /// Looks at everything, and whether it has children, which would inherit CPUs.
-    pub(super) fn confirm(&self) -> Result<(), String> {
+    pub(super) fn confirm(&mut self) -> Result<(), String> {
         self.threads()?;
         if self.reason == Reason::Named {
             return Ok(());
         }
-        self.memory()?;
+        self.memory_in_time()?;
         let pid = self.identity.pid;
         if self.cpus.is_some() && family(self.tree, pid).len() > 1 {
             return Err("it has children, which would inherit its CPUs".to_owned());
@@ -209,8 +214,8 @@ fn untouched(claims: &claims::Claims) -> Result<(), String> {
 
 /// Why the policies of a process's mappings forbid to touch it now; `None` where they do not.
 pub(super) fn policy_now(tree: &Tree, pid: Pid) -> Result<Option<Never>, String> {
-    let mappings = live_pages::mappings(tree, pid, Thoroughness::Exact);
-    Ok(explicit_policy(&mappings.map_err(|error| error.to_string())?))
+    let policies = claims::mapping_policies(tree, pid);
+    Ok(explicit_policy(&policies.ok_or("the policies of its memory are not readable")?))
 }
 
 fn kills(tree: &Tree) -> Option<u64> {

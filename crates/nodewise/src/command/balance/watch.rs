@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nodewise_diagnose::balance::{Controller, Never, Observation, Plan, ProcessFacts};
+use nodewise_diagnose::attribution::Places;
+use nodewise_diagnose::balance::{Awaited, Controller, Observation, Plan, ProcessFacts};
 use nodewise_diagnose::{Pid, Situation};
-use nodewise_machine::Machine;
+use nodewise_machine::{Bytes, Machine};
 use nodewise_source::Detail;
 use nodewise_source::mappings::{SMALLEST_PAGE, walk_price};
 use nodewise_source::process::{claims, status};
@@ -17,19 +18,31 @@ use nodewise_source::sample::{
 use nodewise_source::spare::{has_swap, limit_used};
 use nodewise_source::tree::Tree;
 
-use crate::command::doctor::mappings;
+use super::steps::{STEPS, Steps};
 use crate::command::stat::{ONCE, WARM_UP, page_budget};
 use crate::failure::Failure;
 use crate::live_pages::LiveDrawer;
 use crate::{input, measuring};
 
 /// The share of a window that may go to finding the memory of processes.
-const SHARE: f64 = 0.004;
+const SHARE: f64 = 0.01;
+/// The dearest process whose pages are all looked at to find out where they are: 48 MiB of small ones. Of others a thousand
+/// are drawn, whatever their size.
+const ALL_PAGES: Duration = Duration::from_millis(1);
+/// Processes in need, or judged soon, whose pages are looked at in each window.
+const MOST_IN_NEED: usize = 16;
 /// The machine is read again after this number of windows: settings change, memory and CPUs come and go.
 const READ_AGAIN: u32 = 20;
 
-/// The share of a window that reading one process in full may take.
-const FULL_SHARE: f64 = 0.02;
+/// The share of a window that reading the policies of processes that await an action may take; one is read in any case.
+/// That costs a twentieth of moving its pages.
+const POLICIES_SHARE: f64 = 0.02;
+/// The dearest such reading: 100 GB of small pages. It holds the memory map of the process.
+const MOST_POLICIES: Duration = Duration::from_secs(2);
+/// How long policies count that were read. Before its pages move they are read again.
+const POLICIES_COUNT: Duration = Duration::from_secs(120);
+/// A reading counts for at least this number of times as long as it took: 1 % of a CPU.
+const PRICES: u32 = 100;
 
 /// A window.
 pub(super) enum Window {
@@ -46,17 +59,14 @@ pub(super) struct Watcher {
     machine: Machine,
     sampler: Sampler,
     before: Sample,
-    /// The process whose mappings are read in full in the next window, because the last had none of them.
-    wanted: BTreeSet<Pid>,
-    /// Processes that were read in full, and in which window.
-    asked: BTreeMap<Identity, u32>,
+    policies: PolicyCache,
     everyone: Allowed,
     windows: u32,
 }
 
 impl Watcher {
     /// Begins to watch.
-    pub(super) fn begin(window: Duration, interrupt: &AtomicBool) -> Result<Self, Failure> {
+    pub(super) fn begin(window: Duration, least: Bytes, interrupt: &AtomicBool) -> Result<Self, Failure> {
         let machine = input::load("live", Detail::Full)?.machine;
         if machine.nodes.len() < 2 {
             return Err(Failure::cannot("this machine has one node: every process is beside its memory"));
@@ -66,7 +76,7 @@ impl Watcher {
             processes: ProcessScope::All,
             threads: ThreadScope::Busy(BTreeSet::new()),
             groups: true,
-            pages: Some(PageOptions { budget: ONCE, always: BTreeSet::new() }),
+            pages: Some(PageOptions { budget: ONCE, least, most_cost: ALL_PAGES, always: BTreeSet::new() }),
             interrupts: InterruptScope::None,
             bandwidth: BandwidthScope::None,
             controllers: BandwidthScope::None,
@@ -79,16 +89,7 @@ impl Watcher {
         measuring::wait(Instant::now() + WARM_UP, interrupt, || false);
         let before = sampler.sample(Moment::now());
         let everyone = first(&tree)?;
-        Ok(Self {
-            tree,
-            machine,
-            sampler,
-            before,
-            wanted: BTreeSet::new(),
-            asked: BTreeMap::new(),
-            everyone,
-            windows: 0,
-        })
+        Ok(Self { tree, machine, sampler, before, policies: PolicyCache::default(), everyone, windows: 0 })
     }
 
     /// The machine.
@@ -116,7 +117,14 @@ impl Watcher {
         interrupt: &AtomicBool,
     ) -> Result<Window, Failure> {
         let end = Instant::now().checked_add(length).ok_or_else(|| Failure::usage("--window is too long"))?;
-        measuring::wait(end, interrupt, || false);
+        let mut steps = Steps::begin(&self.before, controller.limits().least_size);
+        let places = Places::new([&self.before]);
+        steps.look(&self.tree, &places);
+        for left in (0..STEPS).rev() {
+            let step = end.checked_sub(length / STEPS * left).unwrap_or(end);
+            measuring::wait(step, interrupt, || false);
+            steps.look(&self.tree, &places);
+        }
         if interrupt.load(Ordering::Relaxed) {
             return Ok(Window::Ended);
         }
@@ -132,39 +140,110 @@ impl Watcher {
                 Err(failure) => return Ok(Window::Skipped(failure.message)),
             }
         }
-        let mut now = self.sampler.sample(Moment::now());
-        mappings::add(&self.machine, &mut now, Some(&self.wanted), interrupt);
-        let situation = match Situation::new(&self.machine, Some(&self.before), &now) {
+        let now = self.sampler.sample(Moment::now());
+        let mut situation = match Situation::new(&self.machine, Some(&self.before), &now) {
             Ok(situation) => situation,
             Err(error) => return Ok(Window::Skipped(error.to_string())),
         };
+        for process in &mut situation.processes {
+            let cpu = process.change.as_mut().and_then(|change| change.cpu.as_mut());
+            if let Some((cpu, seen)) = cpu.zip(steps.seen(process.process.identity)) {
+                cpu.attribute(seen);
+            }
+        }
         let least = controller.limits().least_size;
-        let facts: BTreeMap<Identity, ProcessFacts> = situation
-            .processes
-            .iter()
-            .filter(|process| process.size() >= least)
-            .map(|process| (process.process.identity, facts(&self.tree, process.process.identity.pid)))
-            .collect();
-        let plan = controller.observe(&Observation {
+        let large = situation.processes.iter().filter(|process| process.size() >= least);
+        let known = large.map(|process| process.process.identity).map(|identity| {
+            let mapping_policies = self.policies.get(identity);
+            (identity, ProcessFacts { mapping_policies, ..facts(&self.tree, identity.pid) })
+        });
+        let mut facts: BTreeMap<Identity, ProcessFacts> = known.collect();
+        let seen = Observation {
             now: now.moment.since_boot,
             situation: &situation,
-            facts: &facts,
+            facts: &facts.clone(),
             everyone: &self.everyone,
             has_swap: has_swap(&self.tree) == Some(true),
             own: Pid::new(std::process::id()),
-        });
-        // One at a time, in turn: reading it walks all of its pages.
-        let unknown = plan.left_alone.iter().filter(|process| {
-            process.why == Never::PolicyUnknown
-                && walk_price(process.size, SMALLEST_PAGE) <= length.mul_f64(FULL_SHARE)
-        });
-        let next = unknown.map(|process| process.process.identity);
-        let next = next.min_by_key(|identity| self.asked.get(identity).copied().unwrap_or(0));
-        self.asked.extend(next.map(|identity| (identity, self.windows)));
-        self.asked.retain(|identity, _| now.process(*identity).is_some());
-        self.wanted = next.map(|identity| identity.pid).into_iter().collect();
+        };
+        let awaited = controller.awaits(&seen);
+        self.policies.read(&self.tree, &awaited, &mut facts, length.mul_f64(POLICIES_SHARE), interrupt);
+        let plan = controller.observe(&Observation { facts: &facts, ..seen });
+        self.policies.retain(|identity| now.process(identity).is_some());
+        self.sampler.always_locate(in_need(&plan));
         self.before = now;
         Ok(Window::Seen(plan))
+    }
+}
+
+/// Processes whose pages the next windows have to know.
+fn in_need(plan: &Plan) -> BTreeSet<Pid> {
+    let acted_on = plan.actions.iter().map(|action| &action.process);
+    let all = acted_on.chain(plan.waiting.iter().map(|waiting| &waiting.process));
+    all.map(|process| process.identity.pid).take(MOST_IN_NEED).collect()
+}
+
+/// Policies of the mappings of processes, as they were read.
+#[derive(Default)]
+struct PolicyCache(BTreeMap<Identity, ReadPolicies>);
+
+struct ReadPolicies {
+    at: Instant,
+    took: Duration,
+    policies: Vec<String>,
+}
+
+impl PolicyCache {
+    /// The policies of a process, where they were read a short time ago.
+    fn get(&self, identity: Identity) -> Option<Vec<String>> {
+        let read = self.0.get(&identity)?;
+        let counts = POLICIES_COUNT.max(read.took.saturating_mul(PRICES));
+        (read.at.elapsed() < counts).then(|| read.policies.clone())
+    }
+
+    fn retain(&mut self, is_there: impl Fn(Identity) -> bool) {
+        self.0.retain(|identity, _| is_there(*identity));
+    }
+
+    /// Reads those that a window asks for: of one process in need, and of more while that takes less than a time.
+    fn read(
+        &mut self,
+        tree: &Tree,
+        awaited: &Awaited,
+        facts: &mut BTreeMap<Identity, ProcessFacts>,
+        time: Duration,
+        interrupt: &AtomicBool,
+    ) {
+        let begun = Instant::now();
+        let unknown: Vec<Identity> =
+            awaited.kept.iter().copied().filter(|identity| self.get(*identity).is_none()).collect();
+        for identity in awaited.changed.iter().copied().chain(unknown) {
+            self.read_one(tree, identity, facts);
+        }
+        for (count, identity) in awaited.needy.iter().enumerate() {
+            if interrupt.load(Ordering::Relaxed) || count > 0 && begun.elapsed() >= time {
+                break;
+            }
+            self.read_one(tree, *identity, facts);
+        }
+    }
+
+    fn read_one(&mut self, tree: &Tree, identity: Identity, facts: &mut BTreeMap<Identity, ProcessFacts>) {
+        let Some(of) = facts.get_mut(&identity) else { return };
+        of.mapping_policies = None;
+        self.0.remove(&identity);
+        let pid = identity.pid;
+        let resident = status(tree, pid).ok().flatten().and_then(|parsed| parsed.value.resident);
+        if resident.is_none_or(|size| walk_price(size, SMALLEST_PAGE) > MOST_POLICIES) {
+            return;
+        }
+        let at = Instant::now();
+        let policies = claims::mapping_policies(tree, pid);
+        let took = at.elapsed();
+        if let Some(policies) = policies.filter(|_| Identity::read(tree, pid) == Some(identity)) {
+            of.mapping_policies = Some(policies.clone());
+            self.0.insert(identity, ReadPolicies { at, took, policies });
+        }
     }
 }
 
@@ -190,5 +269,6 @@ pub(super) fn facts(tree: &Tree, pid: Pid) -> ProcessFacts {
         limit_used: limit_used(tree, pid),
         threads: claims.cpus,
         policies: claims.policies,
+        mapping_policies: None,
     }
 }

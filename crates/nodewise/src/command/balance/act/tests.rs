@@ -197,9 +197,9 @@ fn threads_that_another_hand_has_placed_are_not_narrowed() {
         let own = scene.own.clone();
         Guard::new(&tree, &limits, reason, &everyone, own, identity, NodeSet::new()).giving(Some(&first))
     };
-    let of_other = Guard::confirm(&guard(Reason::Named)).unwrap_err();
+    let of_other = Guard::confirm(&mut guard(Reason::Named)).unwrap_err();
     assert_eq!(of_other, "some of its threads have CPUs of their own, which are left alone");
-    let guard = guard(Reason::Found);
+    let mut guard = guard(Reason::Found);
     let why = guard.confirm().unwrap_err();
     let narrowed = scene.narrow(&first, |cpus| guard.is_free(cpus));
     assert_eq!(
