@@ -24,6 +24,8 @@ use serde_json::{Value, json};
 const NAME: &str = "/proc/self/comm";
 /// CPU time between two notes of where it was spent.
 const SLICE: Duration = Duration::from_millis(10);
+/// Bytes from one page that is counted to the next where some are enough: a step that falls on no pattern of a policy.
+const SAMPLED: usize = 61 << 12;
 /// Slices that a wanderer spends on a CPU.
 const STAY: u32 = 4;
 /// How often a thread that rests looks whether it is to work.
@@ -155,6 +157,8 @@ fn run_on(cpu: CpuId) {
 struct Pace {
     stay: u32,
     rest: Duration,
+    /// The part of the time that it works, from 0 to 1.
+    duty: f64,
 }
 
 /// Where CPU time was spent, and whether more is to be.
@@ -166,7 +170,8 @@ struct Work {
 }
 
 impl Work {
-    /// Works whenever it is to, on each of these CPUs in turn, or where it is put; with a rest between times.
+    /// Works whenever it is to, on each of these CPUs in turn, or where it is put; with a rest between times, and for a part
+    /// of the time.
     fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>, pace: Pace) {
         let used = || Usage::of_this_thread().expect("the kernel counts CPU time").cpu_time();
         let mut turn = cpus.iter().cycle();
@@ -185,8 +190,10 @@ impl Work {
                 }
                 let (_, node) = affinity::current_cpu().expect("the CPU is known");
                 let now = Moment::now().since_boot.as_secs_f64();
-                let slice = (now, node.number(), (used() - begun).as_secs_f64());
+                let spent = used() - begun;
+                let slice = (now, node.number(), spent.as_secs_f64());
                 self.slices.lock().unwrap_or_else(PoisonError::into_inner).push(slice);
+                std::thread::sleep(spent.mul_f64((1.0 - pace.duty) / pace.duty));
             }
             if !pace.rest.is_zero() {
                 std::thread::sleep(pace.rest);
@@ -210,14 +217,15 @@ impl Work {
     }
 }
 
-/// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`, `spent`,
-/// `work`, `rest`, `grow`, `exhaust`.
+/// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `sampled` (those of
+/// its memory alone, one in some), `time`, `spent`, `work`, `rest`, `grow`, `exhaust`.
 ///
 /// Keys: `name` of the process, `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), a `late` one that is set over its pages, `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
 /// map, `wanders` over these CPUs (`0+1`) that the process may use, and `stays` on each for a number of slices, `workers` for a
 /// thread on each of these CPUs that it may use, or `unbound`, and with memory of `each` KiB that the thread fills itself,
-/// `rests` in ms between spells of work of 40, `reads` the memory while it works, `twin` the CPU of a thread that touches as much memory again, `growth` in MiB when it is asked
+/// `rests` in ms between spells of work of 40, `duty` the part of the time that it works in percent,
+/// `reads` the memory while it works, `twin` the CPU of a thread that touches as much memory again, `growth` in MiB when it is asked
 /// to grow, `locked` memory, `tables` in MiB of page tables. Words with other keys are for whoever reads the command line.
 pub fn run(words: &[String]) {
     let pair = |word: &String| {
@@ -243,6 +251,7 @@ pub fn run(words: &[String]) {
     for line in std::io::stdin().lock().lines() {
         let answer = match line.expect("questions are text").as_str() {
             "pages" => own_pages(),
+            "sampled" => json!({ "nodes": located(address, length as usize, SAMPLED) }),
             "time" => work.answer(),
             "spent" => work.spent(),
             word @ ("work" | "rest") => {
@@ -281,6 +290,7 @@ fn start_workers(way: &Way, allowed: &CpuSet, work: &Arc<Work>, memory: Option<&
     let pace = Pace {
         stay: way.number("stays").unwrap_or(STAY),
         rest: Duration::from_millis(way.number("rests").unwrap_or(0)),
+        duty: way.number("duty").unwrap_or(100.0) / 100.0,
     };
     let own: Vec<Option<CpuId>> = way.cpus("workers").into_iter().map(Some).collect();
     let cpus = if own.is_empty() { vec![None] } else { own };
@@ -360,16 +370,27 @@ fn own_pages() -> Value {
     json!({ "mappings": mappings })
 }
 
-fn counted(range: &Range) -> Value {
-    let step = range.page_kib << 10;
-    let mut nodes: BTreeMap<String, u64> = BTreeMap::new();
-    let addresses = pages::addresses(range.start, range.end - range.start, step);
-    pages::locate(Task::CURRENT, addresses, |_, location| {
+/// Pages by node, of every `step` bytes of a range. Guests are emulated: nothing but a sum is kept for each page.
+fn located(start: usize, length: usize, step: usize) -> BTreeMap<u32, u64> {
+    let mut counts: Vec<u64> = Vec::new();
+    pages::locate(Task::CURRENT, pages::addresses(start, length, step), |_, location| {
         if let PageLocation::Node(node) = location {
-            *nodes.entry(node.to_string()).or_default() += step as u64;
+            let at = node.number() as usize;
+            if counts.len() <= at {
+                counts.resize(at + 1, 0);
+            }
+            counts[at] += 1;
         }
     })
     .expect("pages can be located");
+    (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
+}
+
+fn counted(range: &Range) -> Value {
+    let step = range.page_kib << 10;
+    let pages = located(range.start, range.end - range.start, step);
+    let nodes: BTreeMap<String, u64> =
+        pages.into_iter().map(|(node, count)| (node.to_string(), count * step as u64)).collect();
     json!({
         "start": format!("{:x}", range.start),
         "name": range.name,

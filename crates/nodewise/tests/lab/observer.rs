@@ -116,6 +116,14 @@ impl Observed {
         mappings.collect::<Option<_>>().ok_or_else(|| format!("{}: {answer}", self.name))
     }
 
+    /// Some pages of its memory by node, by its own count.
+    pub fn sampled(&mut self) -> Result<ByNode, String> {
+        let answer = self.ask("sampled")?;
+        let nodes = answer["nodes"].as_object().into_iter().flatten();
+        let each = nodes.map(|(node, count)| Some((node.parse().ok()?, count.as_u64()?)));
+        each.collect::<Option<_>>().ok_or_else(|| format!("{}: {answer}", self.name))
+    }
+
     /// CPU time that it spent between two moments, in seconds by node.
     pub fn time(&mut self, from: f64, to: f64) -> Result<BTreeMap<u32, f64>, String> {
         let answer = self.ask("time")?;
