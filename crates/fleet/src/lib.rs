@@ -1,0 +1,27 @@
+//! Many machines: what their surveys say together.
+//!
+//! A survey is what one machine knows about itself at one moment: facts, figures and findings. Everything here is a pure
+//! function of surveys: the same set of them gives the same report, whatever order they arrived in and however often each
+//! one did. There are no files, no JSON and no clock; the documents are in `view`, the files in the command.
+//!
+//! It is a crate of its own because it needs the machine and statistics alone: half of what `view` needs, and nothing of a
+//! running system, which `diagnose` is about. The tasks that calibrate and simulate it are built without the rest.
+//!
+//! # Modules
+//!
+//! In the order in which surveys become a report:
+//!
+//! - `survey.rs` one survey; `structure.rs` the facts of a machine that are compared, and its place among others:
+//!   its *kind* (the hardware that was bought) and its *layout* (how that hardware is divided into nodes)
+//! - `collection.rs` one survey for each host: attempts and repeats resolved, hosts that are missing or failed
+//! - `deviation.rs` facts that few machines of a kind have otherwise than all others
+#![forbid(unsafe_code)]
+
+pub mod collection;
+pub mod deviation;
+pub mod structure;
+pub mod survey;
+
+pub use collection::{Arrival, Collection};
+pub use structure::Structure;
+pub use survey::HostSurvey;
