@@ -15,13 +15,19 @@
 //!   its *kind* (the hardware that was bought) and its *layout* (how that hardware is divided into nodes)
 //! - `collection.rs` one survey for each host: attempts and repeats resolved, hosts that are missing or failed
 //! - `deviation.rs` facts that few machines of a kind have otherwise than all others
+//! - `outlier.rs` the rule for figures, with `threshold.rs`, the table that depends on the size of the group, and
+//!   `calibration.rs`, which makes that table and says how often the rule is wrong
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod collection;
 pub mod deviation;
+pub mod outlier;
 pub mod structure;
 pub mod survey;
+mod threshold;
 
 pub use collection::{Arrival, Collection};
 pub use structure::Structure;
 pub use survey::HostSurvey;
+pub use threshold::threshold;
