@@ -14,20 +14,30 @@
 //! - `survey.rs` one survey; `structure.rs` the facts of a machine that are compared, and its place among others:
 //!   its *kind* (the hardware that was bought) and its *layout* (how that hardware is divided into nodes)
 //! - `collection.rs` one survey for each host: attempts and repeats resolved, hosts that are missing or failed
-//! - `deviation.rs` facts that few machines of a kind have otherwise than all others
+//! - `group.rs` machines of one kind and one layout are a *group*; only within it are figures compared.
+//!   `deviation.rs` facts that few machines of a kind have otherwise than all others
 //! - `outlier.rs` the rule for figures, with `threshold.rs`, the table that depends on the size of the group, and
 //!   `calibration.rs`, which makes that table and says how often the rule is wrong
+//! - `changes.rs` what is different since an earlier survey; `suspect.rs` the machines to look at first;
+//!   `report.rs` all of it together
+//! - `check.rs` one machine against a group of such a report
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod changes;
+pub mod check;
 pub mod collection;
 pub mod deviation;
+pub mod group;
 pub mod outlier;
+pub mod report;
 pub mod structure;
 pub mod survey;
+pub mod suspect;
 mod threshold;
 
 pub use collection::{Arrival, Collection};
+pub use report::FleetReport;
 pub use structure::Structure;
 pub use survey::HostSurvey;
 pub use threshold::threshold;
