@@ -283,6 +283,25 @@ pub fn from_json(text: &str) -> Result<Machine, MachineFileError> {
     machine(file)
 }
 
+/// A machine file inside another document, read together with that.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct EmbeddedMachine(MachineFile);
+
+impl EmbeddedMachine {
+    /// The machine.
+    ///
+    /// # Errors
+    /// Another schema; more nodes or CPUs than a machine can have.
+    pub fn machine(self) -> Result<Machine, MachineFileError> {
+        if self.0.schema == SCHEMA {
+            machine(self.0)
+        } else {
+            Err(MachineFileError::OtherSchema(self.0.schema))
+        }
+    }
+}
+
 fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     let few = |what, count: usize, most: usize| {
         if count > most { Err(MachineFileError::TooMany { what, count, most }) } else { Ok(()) }

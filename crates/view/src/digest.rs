@@ -24,6 +24,7 @@ pub mod evidence;
 pub mod example;
 pub mod figures;
 pub mod file;
+pub mod fleet;
 pub mod hugepages;
 pub mod io;
 pub mod latency;

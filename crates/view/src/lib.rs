@@ -14,7 +14,8 @@
 //!   `text/show/`, for `tune` a file per part of its page in `text/tune/`), tables that fit and lines that
 //!   wrap; `style.rs` width and colour
 //! - `json.rs` the JSON twins: in `json/` a file per schema, what several share (`json/cells.rs`,
-//!   `json/conditions.rs`, `json/published.rs`), peaks of memory (`json/peak.rs`), and reading them back (`json/reading.rs`)
+//!   `json/conditions.rs`, `json/published.rs`), peaks of memory (`json/peak.rs`), and reading them back (`json/reading.rs`,
+//!   `json/fleet/reference.rs`)
 //! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
 //! - `metrics.rs` a diagnosis for Prometheus
 //! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the HTML, pictures

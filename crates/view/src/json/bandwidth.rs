@@ -15,7 +15,7 @@ use super::conditions::ConditionsJson;
 use super::peak::YardstickJson;
 use super::pretty;
 use super::published::PublishedJson;
-use super::reading::{Saved, items, kernel, node, positive};
+use super::reading::{Saved, items, kernel, node, other_schema, positive};
 use crate::digest::bandwidth::{finding_sentences, published};
 
 /// The schema of the document.
@@ -42,7 +42,7 @@ pub fn read(saved: &Saved<'_>) -> Result<BandwidthReport, String> {
 
 /// The document. Values derived of the ways are written for readers and not read.
 #[derive(Serialize, Deserialize)]
-struct Document {
+pub(super) struct Document {
     schema: String,
     conditions: ConditionsJson,
     size_bytes: u64,
@@ -116,6 +116,15 @@ impl Document {
             peak: YardstickJson::from_report(report),
             published: published(report).into_iter().map(PublishedJson::from_range).collect(),
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
+        }
+    }
+
+    /// The report, of a document inside another one.
+    pub(super) fn embedded(self) -> Result<BandwidthReport, String> {
+        if READ.contains(&self.schema.as_str()) {
+            self.read()
+        } else {
+            Err(other_schema(&self.schema, &READ))
         }
     }
 

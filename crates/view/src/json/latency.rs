@@ -13,7 +13,7 @@ use super::cells::{AccountJson, MarksJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::published::PublishedJson;
-use super::reading::{Fields, Saved, items, node, pages, set};
+use super::reading::{Fields, Saved, items, node, other_schema, pages, set};
 use crate::digest::latency::{finding_sentences, published};
 
 /// The schema of the document.
@@ -37,7 +37,7 @@ pub fn read(saved: &Saved<'_>) -> Result<LatencyReport, String> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Document {
+pub(super) struct Document {
     schema: String,
     conditions: ConditionsJson,
     size_bytes: u64,
@@ -120,6 +120,11 @@ impl Document {
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
             published: published(report).into_iter().map(PublishedJson::from_range).collect(),
         }
+    }
+
+    /// The report, of a document inside another one.
+    pub(super) fn embedded(self) -> Result<LatencyReport, String> {
+        if self.schema == SCHEMA { self.read() } else { Err(other_schema(&self.schema, &[SCHEMA])) }
     }
 
     fn read(self) -> Result<LatencyReport, String> {

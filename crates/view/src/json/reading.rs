@@ -53,13 +53,18 @@ impl<'a> Saved<'a> {
     /// The contents of a document of one of these schemas, the version that is written first.
     pub(super) fn contents_of<D: DeserializeOwned>(&self, schemas: &[&str]) -> Result<D, String> {
         if !schemas.contains(&self.schema.as_str()) {
-            return Err(format!("its schema is {}: expected {}", quote(&self.schema), schemas.join(" or ")));
+            return Err(other_schema(&self.schema, schemas));
         }
         serde_json::from_str(self.text).map_err(|error| fault(&error))
     }
 }
 
-fn fault(error: &serde_json::Error) -> String {
+/// The words for a document of a schema that is not one of these.
+pub(super) fn other_schema(schema: &str, expected: &[&str]) -> String {
+    format!("its schema is {}: expected {}", quote(schema), expected.join(" or "))
+}
+
+pub(super) fn fault(error: &serde_json::Error) -> String {
     printable(&error.to_string()).into_owned()
 }
 
