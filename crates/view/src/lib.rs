@@ -18,8 +18,8 @@
 //!   `json/fleet/reference.rs`)
 //! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
 //! - `metrics.rs` a diagnosis for Prometheus
-//! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the HTML, pictures
-//!   within a page, and documents that go in and come out
+//! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the pages of
+//!   a fleet, the HTML, pictures within a page, and documents that go in and come out
 //! - `export.rs` a machine in the formats of other programs; in `export/` a file per format
 //! - `svg.rs` pictures: in `svg/` a file per picture, and frames, fonts and writing; how sheets begin and end
 //!   (`svg/sheet.rs`), all colours (`svg/palette.rs`) and, for its tests, how readers see them

@@ -10,6 +10,7 @@
 mod against;
 mod documents;
 mod finding;
+mod fleet;
 mod html;
 mod picture;
 
@@ -26,6 +27,7 @@ use crate::{csv, text};
 pub use against::changes;
 pub use documents::documents;
 pub use finding::{ShownEvidence, ShownFinding, ShownMend};
+pub use fleet::fleet;
 pub use html::html;
 
 /// Columns of texts in a report.

@@ -56,8 +56,10 @@ pub fn html(report: &HtmlReport) -> String {
                 main {
                     @for (at, page) in report.pages.iter().enumerate() { (section(page, at)) }
                 }
-                footer {
+                @if !embedded.is_empty() {
+                  footer {
                     p { "Figures of every page are in this file: " code { "nodewise report --extract FILE" } " writes them as JSON." }
+                  }
                 }
                 (PreEscaped(DOCUMENTS))
                 script { (PreEscaped(SCRIPT)) }
