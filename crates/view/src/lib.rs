@@ -18,6 +18,7 @@
 //!   `json/fleet/reference.rs`)
 //! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
 //! - `metrics.rs` a diagnosis for Prometheus
+//! - `plan.rs` scripts that survey many machines, from templates
 //! - `report.rs` the results of several verbs as one HTML file; in `report/` the page of findings, the pages of
 //!   a fleet, the HTML, pictures within a page, and documents that go in and come out
 //! - `export.rs` a machine in the formats of other programs; in `export/` a file per format
@@ -33,6 +34,7 @@ pub mod digest;
 pub mod export;
 pub mod json;
 pub mod metrics;
+pub mod plan;
 pub mod report;
 pub mod style;
 pub mod svg;
