@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod emulation;
 pub mod explain;
 pub mod export;
+pub mod fleet;
 pub mod help;
 pub mod hugepages;
 pub mod io;
@@ -37,6 +38,7 @@ pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod stat;
+pub mod survey;
 pub mod top;
 pub mod topics;
 pub mod tune;
@@ -82,6 +84,10 @@ macro_rules! table {
                 "Records the running system to a file";
             "report" Report(report::ReportOptions) => report::run,
                 "Writes one HTML file about this machine: findings first, then pictures, measurements, and all figures";
+            "survey" Survey(survey::Survey) => survey::run,
+                "Surveys this machine for a fleet: topology, findings, quick latencies and bandwidths, in one file";
+            "fleet" Fleet(fleet::Fleet) => fleet::run,
+                "Surveys many machines on the site's own scheduler, and compares those that are identical";
             "run" Run(run::Run) => run::run, "Starts a program under a placement";
             "tune" Tune(tune::Tune) => tune::run, here "--from=FILE shows a result from elsewhere",
                 "Runs a program under many placements and names the best";

@@ -31,7 +31,7 @@ pub struct Export {
     /// File to write, whole or not at all, instead of standard output; replaces an existing file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<Destination>,
-    /// Name of the machine in kubernetes and slurm [default: the host name of this machine]
+    /// Name of the host, in kubernetes and slurm [default: the host name of this machine]
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Write the latencies and bandwidths in FILE instead of the firmware's: a result of latency or bandwidth --json, or

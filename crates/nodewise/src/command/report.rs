@@ -122,7 +122,7 @@ struct Typed<A: clap::Args> {
     options: A,
 }
 
-fn typed<A: clap::Args>(words: &[&str]) -> Result<A, Failure> {
+pub(super) fn typed<A: clap::Args>(words: &[&str]) -> Result<A, Failure> {
     let typed = Typed::try_parse_from(std::iter::once("nodewise").chain(words.iter().copied()));
     typed.map(|typed: Typed<A>| typed.options).map_err(|error| Failure::new(INTERNAL, error))
 }
