@@ -3,7 +3,7 @@
 mod diagrams;
 mod guests;
 mod hwloc;
-mod kubernetes;
+pub mod kubernetes;
 mod metrics;
 mod schedulers;
 

@@ -19,6 +19,7 @@ mod explain;
 mod export;
 mod figures;
 mod filter;
+mod fleet;
 mod help;
 mod interrupt;
 mod io;

@@ -17,9 +17,10 @@ const TOPOLOGY: &str = include_str!("noderesourcetopology.json");
 type Line = (usize, String);
 
 /// Reads the part of YAML that is written here: maps and lists by indentation, scalars as JSON writes them or as one word.
-fn yaml(text: &str) -> Result<Value, String> {
+pub fn yaml(text: &str) -> Result<Value, String> {
     let mut lines: VecDeque<Line> = text
         .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
         .map(|line| (line.len() - line.trim_start().len(), line.trim_start().to_owned()))
         .collect();
     let value = block(&mut lines, 0)?;
@@ -63,7 +64,7 @@ fn scalar_of(text: &str) -> Result<Value, String> {
 }
 
 /// Holds a value against a schema that uses the words below; any other word is an error, as it would be ignored.
-fn check(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
+pub fn check(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
     let wrong = |what: &str| Err(format!("{path}: {value} {what}"));
     for (word, rule) in schema.as_object().unwrap() {
         match word.as_str() {
@@ -76,14 +77,18 @@ fn check(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), 
                 }
             }
             "type" => {
-                let is_one = match rule.as_str().unwrap() {
+                let is_one = |name: &Value| match name.as_str().unwrap() {
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
                     "integer" => value.is_i64(),
+                    "number" => value.is_number(),
+                    "boolean" => value.is_boolean(),
+                    "null" => value.is_null(),
                     other => panic!("the type {other} is not known here"),
                 };
-                if !is_one {
+                let is_right = rule.as_array().map_or_else(|| is_one(rule), |all| all.iter().any(is_one));
+                if !is_right {
                     return wrong(&format!("is not of type {rule}"));
                 }
             }
@@ -100,13 +105,30 @@ fn check(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), 
             }
             "properties" => {
                 for (name, value) in value.as_object().unwrap() {
-                    match rule.get(name) {
+                    match rule
+                        .get(name)
+                        .or(schema.get("additionalProperties").filter(|more| more.is_object()))
+                    {
                         Some(schema) => check(value, schema, root, &format!("{path}.{name}"))?,
                         None => return wrong(&format!("has the field {name}")),
                     }
                 }
             }
-            "const" | "$comment" | "$defs" | "additionalProperties" => {}
+            "enum" if !rule.as_array().unwrap().contains(value) => {
+                return wrong(&format!("is none of {rule}"));
+            }
+            "oneOf" => {
+                let fits = rule.as_array().unwrap().iter().any(|one| check(value, one, root, path).is_ok());
+                if !fits {
+                    return wrong("fits none of its forms");
+                }
+            }
+            "additionalProperties" if rule.is_object() && schema.get("properties").is_none() => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    check(value, rule, root, &format!("{path}.{name}"))?;
+                }
+            }
+            "const" | "enum" | "$comment" | "$defs" | "additionalProperties" => {}
             other => panic!("the word {other} is not known here"),
         }
     }
