@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 26] = [
+const OTHERS: [(&str, &str); 28] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch packages through https"),
@@ -36,6 +36,8 @@ const OTHERS: [(&str, &str); 26] = [
     (QEMU_ARM.package, QEMU_ARM.purpose),
     ("qemu-user", "run libnuma's tests for arm64"),
     ("slurm-client", "tests check options of srun with its own parser"),
+    ("slurmctld", "tests survey the nodes of a cluster"),
+    ("slurmd", "tests survey the nodes of a cluster"),
     ("strace", "tests count system calls"),
     ("tmux", "tests look at the screens of top"),
     ("valgrind", "tests look for races and count instructions"),
