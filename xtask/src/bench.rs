@@ -7,6 +7,7 @@
 pub mod count;
 mod family;
 mod fixture;
+pub mod fleet;
 mod peers;
 mod sample;
 mod start;
@@ -71,6 +72,8 @@ const SUITES: [(&str, MakeSuite); 2] = [("start", start::suite), ("family", fami
 const PEERS: &str = "peers";
 /// The cost of a sample, which counts CPU time instead of the time that passes.
 const SAMPLE: &str = "sample";
+/// Reports on fleets of different sizes, which have no peer.
+const FLEET: &str = "fleet";
 /// How many rounds there are by default: of commands that take a millisecond, and of
 /// measurements that take a second.
 const ROUNDS: usize = 1000;
@@ -91,9 +94,12 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>, mappings: u32) -> Re
     if suite == SAMPLE {
         return sample::run(root, rounds.unwrap_or(SAMPLE_ROUNDS), mappings);
     }
+    if suite == FLEET {
+        return fleet::run(root);
+    }
     let rounds = rounds.unwrap_or(ROUNDS);
     let Some((_, suite)) = SUITES.iter().find(|(name, _)| *name == suite) else {
-        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS, SAMPLE]).collect();
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS, SAMPLE, FLEET]).collect();
         bail!("{suite} is not a benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;

@@ -29,12 +29,13 @@
 //! - `doctor_soak.rs` `cargo xtask doctor-soak`, rules of doctor in sick guests; `doctor_soak/busy.rs` the same rules silent in
 //!   healthy ones
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
+//! - `fleet_rates.rs` `cargo xtask fleet-rates`, how often the rule for outliers of `fleet` is wrong
 //! - `churn.rs` `cargo xtask churn`, samples of this machine or a guest while processes come and go
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
 //!   `bench/peers.rs` memory beside its peers: `bench/peers/passes.rs` bandwidth, `bench/peers/chases.rs`
 //!   latency, `bench/peers/loaded.rs` traffic beside a chase, `bench/peers/programs.rs` what packaged peers
 //!   print, `bench/peers/reference.rs` plain code in C; `bench/sample.rs` CPU time of a sample,
-//!   `bench/sample/below.rs` beside below
+//!   `bench/sample/below.rs` beside below; `bench/fleet.rs` reports on thousands of hosts
 //! - `dist.rs` `cargo xtask dist`, the command as one static file
 //! - `package.rs` `cargo xtask package`; in `package/` the command in both forms (`package/binary.rs`), files where they
 //!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
@@ -56,6 +57,7 @@ mod damage;
 mod dist;
 mod doctor_soak;
 mod drop_in;
+mod fleet_rates;
 mod fuzz;
 mod libnuma;
 mod migrate_soak;
@@ -136,7 +138,7 @@ enum Task {
     },
     /// Compare nodewise with its peers, side by side in one run
     Bench {
-        /// Benchmarks to run: start, family, peers, sample
+        /// Benchmarks to run: start, family, peers, sample, fleet
         #[arg(default_value = "start")]
         suite: String,
         /// How often each command runs [default: 1000; peers: 9; sample: 5]
@@ -199,6 +201,18 @@ enum Task {
         /// dpkg -x [default: the installed originals]
         #[arg(long, value_name = "ROOT")]
         original: Option<PathBuf>,
+    },
+    /// Play the rule for outliers of nodewise fleet on groups of healthy machines, and on groups with a sick one
+    FleetRates {
+        /// How many groups of up to 100 machines; of larger ones fewer
+        #[arg(long, default_value_t = 20_000)]
+        groups: usize,
+        /// Random seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Print the table of thresholds instead
+        #[arg(long)]
+        calibrate: bool,
     },
     /// Install and fetch what the lab needs: QEMU, busybox, kernels
     LabSetup {
@@ -445,6 +459,14 @@ fn main() -> ExitCode {
                 Ok(())
             }),
             Task::Pages { live } => root().and_then(|root| pages::run(&root, &pages::Pages { live })),
+            Task::FleetRates { seed, calibrate: true, .. } => {
+                fleet_rates::calibrate(seed);
+                Ok(())
+            }
+            Task::FleetRates { groups, seed, .. } => {
+                fleet_rates::run(groups, seed);
+                Ok(())
+            }
             Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
             Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
             Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),

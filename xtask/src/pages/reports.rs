@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::bench::fleet;
 use crate::program;
 use crate::suite::lint;
 
@@ -68,6 +69,9 @@ const RECIPES: [Recipe; 3] = [
 /// The pages of a report of this machine.
 const LIVE: &str = "doctor,latency,loaded,bandwidth,c2c,io";
 
+/// The largest report on a thousand hosts.
+const MOST_FLEET: u64 = 5_000_000;
+
 /// A name that leaves an attribute, an element and a script, and would drive a terminal.
 const EVIL: &str = "</script><script>window.pwned=1</script><img src=x onerror=\"window.pwned=1\">\
                     \"onload=\"window.pwned=1\" ']]><!-- \u{1b}[2J\u{202e}";
@@ -91,6 +95,9 @@ pub fn make(root: &Path, nodewise: &Path, folder: &Path, live: bool) -> Result<M
         true,
     )?);
     reports.push(maker.hostile()?);
+    reports.push(maker.fleet("fleet", 24, true)?);
+    // Of a thousand hosts axe-core would look for minutes.
+    reports.push(maker.fleet("fleet-1000", 1000, false)?);
     if live {
         reports.push(maker.written("live", &["--quick", "--with", LIVE], true)?);
     }
@@ -147,6 +154,17 @@ impl Maker<'_> {
         let file = self.file(&format!("{name}.html"));
         self.nodewise(&[&["report", "-o", &file], words].concat())?;
         Ok(PageFile { name: name.to_owned(), bytes: fs::metadata(&file)?.len(), is_examined })
+    }
+
+    /// A report on this many hosts.
+    fn fleet(&self, name: &str, hosts: usize, is_examined: bool) -> Result<PageFile> {
+        let surveys = self.folder.join(format!("{name}-surveys"));
+        fleet::make(self.nodewise, &surveys, hosts)?;
+        let file = self.file(&format!("{name}.html"));
+        self.nodewise(&["fleet", "report", &surveys.display().to_string(), "--html", &file])?;
+        let bytes = fs::metadata(&file)?.len();
+        ensure!(bytes < MOST_FLEET, "{name}.html has {bytes} bytes");
+        Ok(PageFile { name: name.to_owned(), bytes, is_examined })
     }
 
     /// A report of a machine, findings and figures whose names are [`EVIL`].
