@@ -209,6 +209,15 @@ impl MemorySlots {
     }
 }
 
+/// The memory at a channel. Names are those of the firmware, which may be any text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelMemory<'a> {
+    /// The socket that it belongs to; `None` where the slots do not name one.
+    pub socket: Option<&'a str>,
+    pub channel: &'a str,
+    pub size: Bytes,
+}
+
 impl<'a> SlotGroup<'a> {
     /// The modules in the slots.
     pub fn modules(&self) -> impl Iterator<Item = &'a MemoryModule> {
@@ -222,23 +231,24 @@ impl<'a> SlotGroup<'a> {
         Some(Bytes::new(sizes.into_iter().fold(0, u64::saturating_add)))
     }
 
-    /// The memory at each channel, in the order of their names; `None` unless all slots name theirs and all
-    /// modules their size.
-    pub fn channels(&self) -> Option<Vec<(&'a str, Bytes)>> {
-        let mut channels: Vec<(&str, Bytes)> = Vec::new();
+    /// The memory at each channel, by socket and in the order of their names; `None` unless all slots name theirs and all
+    /// modules their size. Channels have names within their socket: a node that spans two sockets has two of each name.
+    pub fn channels(&self) -> Option<Vec<ChannelMemory<'a>>> {
+        let mut channels: Vec<ChannelMemory<'_>> = Vec::new();
         for slot in &self.slots {
-            let channel = slot.channel.as_deref()?;
+            let (socket, channel) = (slot.socket.as_deref(), slot.channel.as_deref()?);
             let size = match &slot.state {
-                SlotState::Empty => 0,
-                SlotState::Installed(module) => module.size?.get(),
+                SlotState::Empty => Bytes::new(0),
+                SlotState::Installed(module) => module.size?,
                 SlotState::Unknown => return None,
             };
-            match channels.iter_mut().find(|(name, _)| *name == channel) {
-                Some((_, sum)) => *sum = Bytes::new(sum.get().saturating_add(size)),
-                None => channels.push((channel, Bytes::new(size))),
+            match channels.iter_mut().find(|known| (known.socket, known.channel) == (socket, channel)) {
+                Some(known) => known.size = Bytes::new(known.size.get().saturating_add(size.get())),
+                None => channels.push(ChannelMemory { socket, channel, size }),
             }
         }
-        channels.sort_by(|(one, _), (other, _)| (one.len(), *one).cmp(&(other.len(), *other)));
+        let order = |name: Option<&'a str>| (name.map(str::len), name);
+        channels.sort_by_key(|known| (order(known.socket), order(Some(known.channel))));
         Some(channels)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{MemoryModule, MemorySlot, MemorySlots, SlotGroup, SlotSide, SlotState};
+use super::{ChannelMemory, MemoryModule, MemorySlot, MemorySlots, SlotGroup, SlotSide, SlotState};
 use crate::oddity::{Oddity, OddityKind};
 use crate::printable::visible;
 use crate::units::Bytes;
@@ -90,15 +90,18 @@ fn uneven_channels(group: &SlotGroup<'_>) -> Option<Oddity> {
     let mut channels = group.channels()?;
     // Of a socket that is not known the processor may be missing.
     if group.side == SlotSide::Unknown && group.slots.iter().any(|slot| slot.processor.is_none()) {
-        channels.retain(|(_, size)| size.get() > 0);
+        channels.retain(|known| known.size.get() > 0);
     }
-    let is_empty = channels.iter().all(|(_, size)| size.get() == 0);
-    if is_empty || channels.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+    let is_empty = channels.iter().all(|known| known.size.get() == 0);
+    if is_empty || channels.windows(2).all(|pair| pair[0].size == pair[1].size) {
         return None;
     }
+    let spans_sockets = channels.windows(2).any(|pair| pair[0].socket != pair[1].socket);
     let mut alike: BTreeMap<Bytes, Vec<String>> = BTreeMap::new();
-    for (channel, size) in channels {
-        alike.entry(size).or_default().push(visible(channel).into_owned());
+    for ChannelMemory { socket, channel, size } in channels {
+        let socket = socket.filter(|_| spans_sockets).map(|socket| format!(" of socket {}", visible(socket)));
+        let name = format!("{}{}", visible(channel), socket.unwrap_or_default());
+        alike.entry(size).or_default().push(name);
     }
     let each = alike.iter().rev().map(|(size, channels)| {
         let size = if size.get() == 0 { "none".to_owned() } else { size.to_string() };

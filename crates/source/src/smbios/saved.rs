@@ -81,7 +81,7 @@ mod tests {
             assert_eq!((group.slots.len(), group.modules().count(), group.size()), (16, 8, Some(size)));
             let channels = group.channels().unwrap();
             assert_eq!(channels.len(), 8);
-            assert!(channels.iter().all(|(_, size)| *size == nodewise_machine::Bytes::from_gib(32)));
+            assert!(channels.iter().all(|known| known.size == nodewise_machine::Bytes::from_gib(32)));
         }
         let kinds: Vec<OddityKind> = machine.oddities.iter().map(|oddity| oddity.kind).collect();
         assert_eq!(kinds, [OddityKind::NoNodes]);

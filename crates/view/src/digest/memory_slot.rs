@@ -42,7 +42,7 @@ pub fn slot_words(group: &SlotGroup<'_>) -> SlotWords {
     };
     let modules: Vec<&MemoryModule> = group.modules().collect();
     let channels = group.channels().map(|channels| {
-        let used = channels.iter().filter(|(_, size)| size.get() > 0).count();
+        let used = channels.iter().filter(|known| known.size.get() > 0).count();
         format!("{used} of {}", channels.len())
     });
     SlotWords {

@@ -88,3 +88,20 @@ fn empty_channels_count_only_where_a_processor_has_them() {
     slots.iter_mut().for_each(|slot| slot.processor = Some(true));
     assert_eq!(oddities(&slots)[0].text, "memory channels are uneven: 16 GiB at A, B; none at C");
 }
+
+#[test]
+fn channels_of_two_sockets_in_one_node_are_counted_apart() {
+    let on_node_0 = |text: &&str| MemorySlot { node: Some(crate::id::NodeId::new(0)), ..slot(text) };
+    let with = |slots: &[&str]| MemorySlots { slots: slots.iter().map(on_node_0).collect(), not_read: None };
+    let slots = with(&["1 A 16 3200", "0 B 16 3200", "0 A 16 3200", "1 B 16 3200", "0 A 16 3200"]);
+    let groups = slots.groups();
+    let channels = groups[0].channels().unwrap();
+    let found: Vec<_> =
+        channels.iter().map(|known| (known.socket.unwrap(), known.channel, known.size.get() >> 30)).collect();
+    assert_eq!(found, [("0", "A", 32), ("0", "B", 16), ("1", "A", 16), ("1", "B", 16)]);
+    let found: Vec<String> = slots.oddities().iter().map(ToString::to_string).collect();
+    let expected = "memory channels of node 0 are uneven: 32 GiB at A of socket 0; 16 GiB at B of socket 0, A of \
+                    socket 1, B of socket 1";
+    assert_eq!(found, [expected]);
+    assert!(with(&["0 A 16 3200", "1 A 16 3200", "0 B 16 3200", "1 B 16 3200"]).oddities().is_empty());
+}
