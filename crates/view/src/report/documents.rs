@@ -7,11 +7,26 @@ use nodewise_machine::printable::json;
 const BEGIN: &str = "<script type=\"application/json\" data-document=\"";
 const END: &str = "</script>";
 
-/// Writes a document into the page. In JSON `<` and letters that reorder others appear in texts only, where an escape means
-/// the same.
+/// Writes a document into the page, without blanks between its parts: a third of an indented one are blanks. In JSON `<` and
+/// letters that reorder others appear in texts only, where an escape means the same.
 pub(super) fn write(page: &mut String, name: &str, document: &str) {
-    let text = json(document.trim_end()).replace('<', "\\u003c");
+    let text = json(&compact(document)).replace('<', "\\u003c");
     let _ = writeln!(page, "{BEGIN}{name}\">{text}{END}");
+}
+
+/// A JSON text without the blanks around its parts; those within texts stay.
+fn compact(document: &str) -> String {
+    let mut text = String::with_capacity(document.len());
+    let (mut is_text, mut is_escaped) = (false, false);
+    for letter in document.chars() {
+        if !is_text && matches!(letter, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        is_text ^= letter == '"' && !is_escaped;
+        is_escaped = is_text && letter == '\\' && !is_escaped;
+        text.push(letter);
+    }
+    text
 }
 
 /// The documents of a report: names, and JSON that says the same as when it was written.
@@ -65,7 +80,13 @@ mod tests {
         fn documents_come_out_as_they_went_in(texts in prop::collection::vec(".*|</script>.*|<!--.*", 1..5)) {
             let mut page = String::from("<html>");
             for (at, text) in texts.iter().enumerate() {
-                write(&mut page, &format!("d{at}"), &serde_json::json!({ "text": text }).to_string());
+                let document = serde_json::json!({ "text": text, "list": [at, { "name \\\" ": null }] });
+                let document = if at % 2 == 0 {
+                    document.to_string()
+                } else {
+                    serde_json::to_string_pretty(&document).unwrap()
+                };
+                write(&mut page, &format!("d{at}"), &document);
             }
             let read = documents(&page).unwrap();
             prop_assert_eq!(read.len(), texts.len());
@@ -73,6 +94,8 @@ mod tests {
                 prop_assert_eq!(name, &format!("d{at}"));
                 let value: serde_json::Value = serde_json::from_str(document).unwrap();
                 prop_assert_eq!(value["text"].as_str(), Some(texts[at].as_str()));
+                let shortest = json(&value.to_string()).replace('<', "\\u003c");
+                prop_assert_eq!(document.trim_end(), shortest);
             }
         }
 
