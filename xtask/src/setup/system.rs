@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 28] = [
+const OTHERS: [(&str, &str); 31] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch packages through https"),
@@ -22,6 +22,7 @@ const OTHERS: [(&str, &str); 28] = [
     ("debian-archive-keyring", "check Debian's kernels, on Ubuntu too"),
     ("xz-utils", "unpack kernel modules"),
     ("bubblewrap", "tests put captures in the place of /sys"),
+    ("fonts-dejavu-core", "tests draw texts of pictures"),
     ("g++", "compile libnuma's tests"),
     ("gcc", "link libnuma"),
     ("gcc-aarch64-linux-gnu", "link libnuma for arm64"),
@@ -33,6 +34,7 @@ const OTHERS: [(&str, &str); 28] = [
     ("libxml2-utils", "tests check domains of libvirt against its grammar"),
     ("numactl", "tests compare with it"),
     ("openmpi-bin", "tests check lines of mpirun with its own parser"),
+    ("prometheus", "tests have it scrape metrics, and its linter read them"),
     (QEMU_ARM.package, QEMU_ARM.purpose),
     ("qemu-user", "run libnuma's tests for arm64"),
     ("slurm-client", "tests check options of srun with its own parser"),
@@ -42,6 +44,7 @@ const OTHERS: [(&str, &str); 28] = [
     ("tmux", "tests look at the screens of top"),
     ("valgrind", "tests look for races and count instructions"),
     ("systemd", "tests check drop-ins with its own parser"),
+    ("udev", "guests follow its rules"),
     ("util-linux", "the lab stops its guests with setsid"),
 ];
 /// The emulator's package for guests of this architecture, and those for all guests.
