@@ -3,7 +3,7 @@
 use nodewise_view::svg::Theme;
 
 use super::Destination;
-#[cfg(feature = "png")]
+#[cfg(any(feature = "png", test))]
 use super::png;
 use crate::failure::Failure;
 
@@ -49,7 +49,7 @@ impl<'a> Pictures<'a> {
 }
 
 /// The place of PNG in a build without it.
-#[cfg(not(feature = "png"))]
+#[cfg(not(any(feature = "png", test)))]
 mod png {
     use super::Failure;
 
@@ -62,5 +62,28 @@ mod png {
 
     pub fn png(_: &str) -> Result<Vec<u8>, Failure> {
         check().map(|()| Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nodewise_machine::spec;
+    use nodewise_view::svg::{Caches, machine_svg};
+
+    use super::*;
+
+    #[test]
+    fn one_picture_goes_into_both_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let [svg, png] = ["a.svg", "a.png"].map(|name| folder.path().join(name));
+        let [to_svg, to_png] =
+            [&svg, &png].map(|path| Some(Destination::from(path.clone().into_os_string())));
+        let pictures = Pictures::new(&to_svg, &to_png);
+        pictures.check().unwrap();
+        let machine = spec::machine("2x(2c 1G); dist=21").unwrap();
+        pictures.draw(|theme| machine_svg(&machine, Caches::LastLevel, theme)).unwrap();
+        assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg "));
+        let drawn = std::fs::read(png).unwrap();
+        assert!(drawn.starts_with(b"\x89PNG\r\n\x1a\n") && drawn.len() > 5000, "{} bytes", drawn.len());
     }
 }
