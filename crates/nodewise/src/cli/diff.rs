@@ -29,6 +29,9 @@ pub struct Diff {
     #[arg(long)]
     pub with_identity: bool,
     /// Print JSON (schema nodewise.diff/1)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV, one line per differing fact and node, CPU or device that it is about
+    #[arg(long)]
+    pub csv: bool,
 }

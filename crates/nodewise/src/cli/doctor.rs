@@ -83,14 +83,17 @@ pub struct Doctor {
     #[arg(long, help_heading = "Output")]
     pub all: bool,
     /// Print one line, for health checkers
-    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = "Output")]
     pub brief: bool,
     /// Print metrics for Prometheus: nodewise_finding for each finding, nodewise_rules for how many rules were examined
-    #[arg(long, conflicts_with_all = ["json", "brief"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["json", "csv", "brief"], help_heading = "Output")]
     pub metrics: bool,
     /// Print JSON (schema nodewise.doctor/1)
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
+    /// Print CSV, one line per finding, without evidence and remedies
+    #[arg(long, help_heading = "Output")]
+    pub csv: bool,
 }
 
 /// Verbs of `doctor`.

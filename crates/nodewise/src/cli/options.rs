@@ -67,12 +67,15 @@ fn page() -> String {
         page += &format!("- `--{long}`: {reason}\n");
     }
     page += "\n`nodewise help TOPIC` explains the forms of values.\n\n\
-             `--from` reads back a saved measurement or a recording. Predictions (`explain`, `simulate`, `zones`, \
-             `zonelist`, `acpi`) have no `--from`: save the machine with `capture`, and `--machine` computes them \
-             again, by the rules of any kernel. `--csv` is for results with rows of figures; a diagnosis (`doctor`, \
-             `advise`), a change (`run`, `migrate`, `balance`, `shm`, `emulation`) and a machine (`show`) have parts \
-             of many kinds, for which there is `--json`. `--svg` and `--png` are for results with a shape: a matrix, a curve, a \
-             machine, memory by node; lists of zones, orders and tables of the firmware have none.\n\n\
+             ## Forms of results\n\n\
+             `--json` has everything, `--csv` the rows. `--svg` and `--png` are for results with a shape: a matrix, a curve, a \
+             machine, memory by node; lists of zones, orders, findings and tables of the firmware have none. `--from` reads \
+             back a saved measurement or a recording. Predictions (`explain`, `simulate`, `zones`, `zonelist`, `acpi`) have \
+             no `--from`: save the machine with `capture`, and `--machine` computes them again, by the rules of any kernel. \
+             Advice (`advise`) and changes (`migrate`, `balance`, `shm`, `emulation`) have parts of many kinds and no \
+             `--csv`. Verbs without a row print texts alone, or write files of other formats.\n\n";
+    page += &forms();
+    page += "\n## All options\n\n\
              | option | verbs | value | default | meaning |\n|---|---|---|---|---|\n";
     for (row, verbs) in &rows {
         let names: Vec<String> = verbs
@@ -85,6 +88,42 @@ fn page() -> String {
         page += &format!("| `--{long}` | {verbs} | {value} | {default} | {meaning} |\n");
     }
     page
+}
+
+/// A table of the forms that the result of each verb has; verbs without any have no row.
+fn forms() -> String {
+    const FORMS: [&str; 5] = ["json", "csv", "svg", "png", "from"];
+    let mut verbs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (row, of) in rows() {
+        for verb in of {
+            verbs
+                .entry(verb)
+                .or_default()
+                .extend(Some(row.long.clone()).filter(|long| FORMS.contains(&&**long)));
+        }
+    }
+    let mut table = "| verb | text | `--json` | `--csv` | `--svg` | `--png` | `--from` |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for (verb, has) in verbs.iter().filter(|(_, has)| !has.is_empty()) {
+        let cells = FORMS.map(|form| if has.contains(form) { "yes" } else { "-" });
+        table += &format!("| `{verb}` | yes | {} |\n", cells.join(" | "));
+    }
+    table
+}
+
+#[test]
+fn a_result_with_rows_has_csv_and_one_with_csv_has_json() {
+    let table = forms();
+    let row = |verb: &str| -> Vec<String> {
+        let line = table.lines().find(|line| line.starts_with(&format!("| `{verb}` |")));
+        line.unwrap_or_else(|| panic!("{verb}:\n{table}")).split(" | ").map(str::to_owned).collect()
+    };
+    for verb in
+        ["show", "diff", "doctor", "explain", "zones", "zonelist", "simulate", "acpi", "latency", "tune"]
+    {
+        assert_eq!(row(verb)[2..4], ["yes", "yes"], "{verb}");
+    }
+    let mut with_csv = table.lines().filter(|line| line.split(" | ").nth(3) == Some("yes"));
+    assert!(with_csv.all(|line| line.split(" | ").nth(2) == Some("yes")), "{table}");
 }
 
 #[test]

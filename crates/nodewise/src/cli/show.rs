@@ -7,6 +7,7 @@ use crate::output::Destination;
 /// Text is fitted to the terminal (or to COLUMNS). Oddities of the machine come last.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true))]
+#[command(group = clap::ArgGroup::new("facts").args(["json", "csv"]))]
 #[command(after_help = "\
 Examples:
   nodewise show
@@ -18,9 +19,12 @@ pub struct Show {
     /// Print JSON, a machine file with all known facts (schema nodewise.machine/1)
     #[arg(long, conflicts_with_all = ["svg", "png"])]
     pub json: bool,
-    /// Keep what identifies the machine: every boot parameter in the JSON; otherwise those that can identify it are
+    /// Print CSV, one line per fact and node, CPU or device that it is about, named as in diff --csv
+    #[arg(long, conflicts_with_all = ["svg", "png"])]
+    pub csv: bool,
+    /// Keep what identifies the machine: every boot parameter in JSON and CSV; otherwise those that can identify it are
     /// left out, as in a capture
-    #[arg(long, requires = "json")]
+    #[arg(long, requires = "facts")]
     pub with_identity: bool,
     /// Draw an SVG picture into FILE: the machine, instead of the text; replaces an existing file
     #[arg(long, value_name = "FILE")]

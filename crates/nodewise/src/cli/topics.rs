@@ -181,7 +181,9 @@ A result can be measured on a server and looked at elsewhere:
 
 nodewise show --json prints a machine file, which --machine reads. Unknown values are left out. A field may be added within a version of a schema; a field that changes raises the version.
 
-Read on: docs/json.md
+nodewise show, diff and doctor have --csv, too: one line per fact or finding.
+
+Read on: docs/json.md, docs/options.md
 ",
     },
 ];

@@ -3,12 +3,13 @@
 use nodewise_machine::Machine;
 use nodewise_source::Detail;
 use nodewise_view::digest::diff::DiffExtent;
-use nodewise_view::{digest, json, text};
+use nodewise_view::{csv, digest, json, text};
 
 use crate::cli::Global;
 use crate::cli::diff::Diff;
 use crate::command::show;
 use crate::failure::{Failure, Outcome};
+use crate::output::Form;
 use crate::{input, output};
 
 /// Exit code where the machines differ.
@@ -23,7 +24,9 @@ pub fn run(args: &Diff, global: &Global) -> Outcome {
     };
     let extent = if args.all { DiffExtent::Everything } else { DiffExtent::Lasting };
     let diff = digest::diff::Diff::new(&a, &b, extent);
-    output::show(args.json, global.color, || json::diff(&diff), |style| text::diff(&diff, style))?;
+    let (json, csv) = (|| json::diff(&diff), || csv::diff(&diff));
+    let form = Form::new(args.json, args.csv);
+    output::show_table(form, global.color, json, csv, |style| text::diff(&diff, style))?;
     Ok(if diff.is_equal() { 0 } else { DIFFERENT })
 }
 

@@ -19,13 +19,14 @@ use nodewise_source::site::Site;
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, system};
 use nodewise_view::digest::doctor::DoctorReport;
-use nodewise_view::{json, metrics, text};
+use nodewise_view::{csv, json, metrics, text};
 
 use crate::cli::Global;
 use crate::cli::doctor::{Doctor, DoctorVerb, FailOn};
 use crate::command::recording::OpenRecording;
 use crate::command::subject::{self, Found, WantedProcesses};
 use crate::failure::{CANNOT, Failure, Outcome};
+use crate::output::Form;
 use crate::{firmware, input, measuring, output};
 
 use ignored::Ignored;
@@ -53,8 +54,9 @@ fn show(report: &DoctorReport<'_>, args: &Doctor, global: &Global) -> Outcome {
     } else if args.metrics {
         output::print(&metrics::doctor(report))?;
     } else {
-        let json = || json::doctor(report);
-        output::show(args.json, global.color, json, |style| text::doctor(report, style))?;
+        let (json, csv) = (|| json::doctor(report), || csv::doctor(report));
+        let form = Form::new(args.json, args.csv);
+        output::show_table(form, global.color, json, csv, |style| text::doctor(report, style))?;
     }
     let least = match args.fail_on {
         FailOn::Info => Severity::Info,

@@ -4,13 +4,13 @@ use nodewise_machine::Machine;
 use nodewise_source::capture::command_line;
 use nodewise_source::{Detail, machine_file};
 use nodewise_view::svg::{Caches, machine_svg};
-use nodewise_view::text;
 use nodewise_view::text::overview::HINTS;
+use nodewise_view::{csv, text};
 
 use crate::cli::Global;
 use crate::cli::show::Show;
 use crate::failure::Outcome;
-use crate::output::Pictures;
+use crate::output::{Form, Pictures};
 use crate::{input, output};
 
 /// Runs the verb.
@@ -27,8 +27,9 @@ pub fn run(args: &Show, global: &Global) -> Outcome {
         pictures.draw(|theme| machine_svg(&machine, caches, theme))?;
         return Ok(0);
     }
-    let json = || machine_file::to_json(&machine);
-    output::show(args.json, global.color, json, |style| text::show(&machine, style))?;
+    let (json, csv) = (|| machine_file::to_json(&machine), || csv::machine(&machine));
+    let form = Form::new(args.json, args.csv);
+    output::show_table(form, global.color, json, csv, |style| text::show(&machine, style))?;
     Ok(0)
 }
 

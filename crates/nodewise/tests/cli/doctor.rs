@@ -255,3 +255,26 @@ fn an_output_of_numactl_is_read_as_numactl_would_print_it() {
         assert_eq!(words(&printed), words(&std::fs::read_to_string(path).unwrap()), "{path}");
     }
 }
+
+#[test]
+fn csv_has_a_line_for_each_finding_and_those_that_it_explains() {
+    fn rules(findings: &Value, found: &mut Vec<String>) {
+        for finding in findings.as_array().unwrap() {
+            found.push(finding["id"].as_str().unwrap().to_owned());
+            rules(&finding["explains"], found);
+        }
+    }
+    let mut seen = 0;
+    for recording in corpus("recordings") {
+        let words = ["doctor", "--from", recording.to_str().unwrap()];
+        let json = run(&[&words, &["--json"][..]].concat());
+        let csv = run(&[&words, &["--csv"][..]].concat());
+        assert_eq!(csv.code, json.code, "{}", csv.stderr);
+        let mut expected = Vec::new();
+        rules(&json.json()["findings"], &mut expected);
+        let found: Vec<&str> = csv.stdout.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
+        assert_eq!(found, expected, "{}", recording.display());
+        seen += found.len();
+    }
+    assert!(seen > 3, "{seen}");
+}

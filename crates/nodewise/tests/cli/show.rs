@@ -164,3 +164,25 @@ fn entries(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.into_string().unwrap()).collect()
 }
+
+#[test]
+fn csv_has_a_line_for_each_fact_of_each_capture() {
+    for capture in corpus("captures") {
+        let machine = capture.to_str().unwrap();
+        let text = run(&["show", "--csv", "--machine", machine]).ok();
+        let json = run(&["show", "--json", "--machine", machine]).ok_json();
+        let lines = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        for (start, part) in
+            [("nodes,node,node,", "nodes"), ("cpus,cpu,cpu,", "cpus"), ("devices,device,name,", "devices")]
+        {
+            assert_eq!(lines(start), json[part].as_array().map_or(0, Vec::len), "{machine}: {start}");
+        }
+        assert!(!text.contains('\u{1b}'), "{machine}");
+        // Compared with itself a machine has no difference, in the same columns.
+        let same = run(&["diff", machine, machine, "--csv"]).ok();
+        assert_eq!(same, "group,fact,subject_kind,subject,a,b,known_of\n", "{machine}");
+    }
+    let differ = run(&["diff", SPECS[0], "(1c 1G)", "--csv"]);
+    assert_eq!(differ.code, Some(1), "{}", differ.stderr);
+    assert!(differ.stdout.contains("\nnodes,"), "{}", differ.stdout);
+}

@@ -205,6 +205,26 @@ pub struct UnknownFact {
     pub known_of: Side,
 }
 
+/// A fact about one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineFact {
+    pub fact: FactName,
+    /// The one thing that it is about.
+    pub subject: Subjects,
+    pub value: FactValue,
+}
+
+/// Every fact that is known about a machine, in the words of its difference from another, by group. Those that change by
+/// themselves are among them.
+pub fn facts(machine: &Machine) -> Vec<MachineFact> {
+    let mut walk = Walk::new(machine, machine, DiffExtent::Everything);
+    walk.facts = Some(Vec::new());
+    walk.compare();
+    let mut facts = walk.facts.unwrap_or_default();
+    facts.sort_by_key(|fact| fact.fact.group);
+    facts
+}
+
 /// How much of a group differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct GroupTally {
@@ -237,10 +257,7 @@ impl<'m> Diff<'m> {
     /// Compares two machines.
     pub fn new(a: &'m Machine, b: &'m Machine, extent: DiffExtent) -> Self {
         let mut walk = Walk::new(a, b, extent);
-        platform::compare(&mut walk);
-        nodes::compare(&mut walk);
-        processors::compare(&mut walk);
-        devices::compare(&mut walk);
+        walk.compare();
         walk.finish()
     }
 
@@ -298,6 +315,8 @@ struct Walk<'m> {
     found: BTreeMap<(usize, FactValue, FactValue), Vec<(SubjectKind, Subjects)>>,
     unknown: BTreeMap<(usize, Side), Vec<(SubjectKind, Subjects)>>,
     tallies: BTreeMap<FactGroup, GroupTally>,
+    /// The facts of A, where a walk lists them instead of comparing.
+    facts: Option<Vec<MachineFact>>,
 }
 
 /// Adds a subject to those of its kind.
@@ -323,7 +342,16 @@ impl<'m> Walk<'m> {
             found: BTreeMap::new(),
             unknown: BTreeMap::new(),
             tallies: BTreeMap::new(),
+            facts: None,
         }
+    }
+
+    /// Walks along all groups.
+    fn compare(&mut self) {
+        platform::compare(self);
+        nodes::compare(self);
+        processors::compare(self);
+        devices::compare(self);
     }
 
     /// Begins a group.
@@ -352,6 +380,13 @@ impl<'m> Walk<'m> {
         values: [Option<FactValue>; 2],
     ) {
         let name = |group| FactName { group, word: word.into(), label: label.into(), unit };
+        if let Some(facts) = &mut self.facts {
+            let [Some(value), _] = values else { return };
+            let mut one = Subjects::from(&subject);
+            one.add(subject);
+            facts.push(MachineFact { fact: name(self.group), subject: one, value });
+            return;
+        }
         match values {
             [None, None] => {}
             [Some(a), Some(b)] => {
