@@ -5,6 +5,7 @@ mod guests;
 mod hwloc;
 pub mod kubernetes;
 mod metrics;
+mod prometheus;
 mod schedulers;
 
 use std::fs;
@@ -23,7 +24,7 @@ fn exported(format: &str, machine: &str) -> String {
 }
 
 /// Unpacks a capture; the folder in which its `sys` or `proc` is.
-fn unpacked(capture: &Path, folder: &Path) -> PathBuf {
+pub(crate) fn unpacked(capture: &Path, folder: &Path) -> PathBuf {
     let status = Command::new("tar").arg("-xf").arg(capture).arg("-C").arg(folder).status();
     assert!(status.is_ok_and(|status| status.success()), "tar cannot unpack {}", capture.display());
     let mut at = folder.to_owned();

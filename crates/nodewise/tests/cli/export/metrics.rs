@@ -1,10 +1,11 @@
 //! Metrics, put before promtool and beside `stat`.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::nodewise::{command, corpus, run, without_variables};
+use crate::sandbox::has;
 
 use super::{FULL, exported, fed, machines};
 
@@ -17,9 +18,7 @@ fn value(metrics: &str, name: &str, labels: &str) -> Option<f64> {
 
 #[test]
 fn promtool_finds_nothing_to_say() {
-    // Its package is large, so that lab-setup does not install it.
-    if Command::new("promtool").arg("--version").output().is_err() {
-        eprintln!("metrics were not put before promtool: it is not installed (package prometheus)");
+    if !has("promtool", "prometheus") {
         return;
     }
     let check = |text: &str| fed(without_variables("promtool").args(["check", "metrics"]), text);
