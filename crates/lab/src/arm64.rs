@@ -23,7 +23,7 @@ use crate::initramfs::{Archive, read};
 use crate::kernel::{Kernel, KernelChoice};
 use crate::lab::{self, LabError};
 use crate::layout::Layout;
-use crate::qemu::Emulator;
+use crate::qemu::{Emulator, FirmwareNodes};
 use crate::script;
 use crate::tools::{QEMU_ARM, SETSID, ToolsError, find_program, missing, search_path};
 
@@ -174,6 +174,7 @@ impl Guest {
             append,
             devices,
             layout: &self.layout,
+            nodes: FirmwareNodes::Described,
             arch: Arch::Arm,
             more: &self.qemu_arguments,
         };

@@ -17,7 +17,7 @@ use crate::initramfs::{Archive, read};
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::modules::{self, Modules};
-use crate::qemu::Emulator;
+use crate::qemu::{Emulator, FirmwareNodes};
 use crate::script;
 use crate::stage::Stage;
 use crate::tools::Tools;
@@ -69,6 +69,10 @@ pub struct Guest {
     pub append: Vec<String>,
     /// Arguments to add to QEMU's: expander bridges, hot-plugged memory, CXL.
     pub qemu_arguments: Vec<OsString>,
+    /// Whether its firmware describes the nodes of the layout.
+    pub nodes: FirmwareNodes,
+    /// An archive in front of its first file system, for the kernel alone: tables in place of the firmware's.
+    pub early: Vec<u8>,
     /// A folder of the host that the guest can write to, at [`script::SCRATCH_FOLDER`]; the command
     /// finds that path in the variable [`script::SCRATCH_VARIABLE`].
     pub scratch: Option<PathBuf>,
@@ -158,6 +162,8 @@ impl Guest {
             tools,
             append: Vec::new(),
             qemu_arguments: Vec::new(),
+            nodes: FirmwareNodes::default(),
+            early: Vec::new(),
             scratch: None,
             programs: Vec::new(),
             directory: std::env::current_dir().ok(),
@@ -244,6 +250,7 @@ impl Guest {
         let start = folder.path().join(engine::SHARE).join(script::START);
         fs::write(start, text).map_err(GuestError::Start)?;
         let archive = self.archive().map_err(GuestError::Start)?;
+        let archive = [&self.early[..], &archive].concat();
         fs::write(folder.path().join(engine::ARCHIVE), archive).map_err(GuestError::Start)?;
         Ok(folder)
     }
@@ -309,6 +316,7 @@ impl Guest {
             append,
             devices,
             layout: &self.layout,
+            nodes: self.nodes,
             arch: Arch::X86,
             more: &self.qemu_arguments,
         };
@@ -494,8 +502,22 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_has_its_first_script_and_shell() {
-        let archive = run("cat initramfs >&3; echo 0 > share/status").unwrap().stdout;
+    fn a_firmware_without_nodes_has_memory_and_cpus_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut guest = guest(folder.path(), "");
+        guest.nodes = FirmwareNodes::Missing;
+        let words = guest.emulator(&[]).into_iter().map(|word| word.into_string().unwrap());
+        let line = words.collect::<Vec<_>>().join(" ");
+        assert!(line.ends_with("-no-reboot -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1"), "{line}");
+    }
+
+    #[test]
+    fn a_guest_has_its_first_script_and_shell_behind_an_early_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut guest = guest(folder.path(), "cat initramfs >&3; echo 0 > share/status");
+        guest.early = b"early".to_vec();
+        let archive = guest.run(&["true".into()]).unwrap().stdout;
+        assert!(archive.starts_with(b"early070701"));
         let has = |part: &[u8]| archive.windows(part.len()).any(|window| window == part);
         assert!(has(b"bin/busybox\0") && has(b"\x7fELF") && has(b"switch_root"));
     }

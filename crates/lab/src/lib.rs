@@ -42,5 +42,6 @@ pub use guest::{Guest, GuestError, Output, Threads};
 pub use kernel::{Kernel, KernelChoice, TESTED_VERSIONS};
 pub use lab::{Lab, LabError};
 pub use layout::{Layout, Limits};
+pub use qemu::FirmwareNodes;
 pub use stage::Stage;
 pub use tools::Tools;

@@ -9,6 +9,16 @@ use crate::arch::Arch;
 use crate::engine;
 use crate::layout::{AccessCell, GuestNode, Layout};
 
+/// The firmware's word about the nodes of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirmwareNodes {
+    /// Its tables describe the nodes of the layout.
+    #[default]
+    Described,
+    /// It has no tables of nodes: the guest has as many CPUs and as much memory, and one node.
+    Missing,
+}
+
 /// An emulator as a guest of either architecture starts it, in the folder of a run.
 pub(crate) struct Emulator<'a> {
     pub qemu: &'a Path,
@@ -24,6 +34,7 @@ pub(crate) struct Emulator<'a> {
     /// Devices beside the console, options with their values.
     pub devices: Vec<(&'static str, String)>,
     pub layout: &'a Layout,
+    pub nodes: FirmwareNodes,
     pub arch: Arch,
     /// Arguments to add.
     pub more: &'a [OsString],
@@ -45,7 +56,11 @@ impl Emulator<'_> {
         add("-serial", "chardev:console");
         self.devices.iter().for_each(|(option, value)| add(option, value));
         line.extend(["-nodefaults".into(), "-no-reboot".into()]);
-        line.extend(arguments(self.layout, self.arch).into_iter().map(OsString::from));
+        let of_layout = match self.nodes {
+            FirmwareNodes::Described => arguments(self.layout, self.arch),
+            FirmwareNodes::Missing => whole(self.layout, self.arch),
+        };
+        line.extend(of_layout.into_iter().map(OsString::from));
         line.extend(self.more.iter().cloned());
         line
     }
@@ -57,10 +72,8 @@ impl Emulator<'_> {
 /// In QEMU's order: nodes before what speaks of them, and every pair of nodes has a distance, the
 /// diagonal included, since QEMU refuses an asymmetric table with a gap.
 pub fn arguments(layout: &Layout, arch: Arch) -> Vec<String> {
-    let mut arguments = Vec::new();
+    let mut arguments = whole(layout, arch);
     let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
-    add("-m", format!("size={}M", layout.memory().mib()));
-    add("-smp", processors(layout, arch));
     let has_hmat = arch == Arch::X86 && !layout.accesses.is_empty();
     if has_hmat {
         add("-machine", "hmat=on".to_owned());
@@ -78,6 +91,12 @@ pub fn arguments(layout: &Layout, arch: Arch) -> Vec<String> {
         locality(cell).for_each(|locality| add("-numa", locality));
     }
     arguments
+}
+
+/// The arguments for memory and CPUs as a whole.
+fn whole(layout: &Layout, arch: Arch) -> Vec<String> {
+    let size = format!("size={}M", layout.memory().mib());
+    ["-m".to_owned(), size, "-smp".to_owned(), processors(layout, arch)].to_vec()
 }
 
 fn processors(layout: &Layout, arch: Arch) -> String {
