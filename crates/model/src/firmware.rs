@@ -11,6 +11,7 @@
 
 mod blocks;
 mod boot;
+pub mod compose;
 mod cpus;
 mod devicetree;
 mod distances;

@@ -1,5 +1,7 @@
 //! `nodewise acpi`: the firmware's tables.
 
+mod write;
+
 use std::path::Path;
 
 use nodewise_machine::KernelRelease;
@@ -27,9 +29,18 @@ const FINDINGS: u8 = 1;
 pub fn run(args: &Acpi, global: &Global) -> Outcome {
     let ram = args.ram.as_deref().map(files::ram_of).transpose();
     let ram = ram.map_err(|why| Failure::usage(format_args!("--ram: {why}")))?;
-    let Source { name, tables, ram, kernel } = read(args, &global.machine, ram)?;
-    let release = Release::from_kernel(args.kernel.as_ref().or(kernel.as_ref()));
-    let booted = boot(&tables, &Setting { ram, release });
+    let (name, tables, booted) = match &args.write {
+        Some(folder) => {
+            let written = write::write(args, folder, global, ram)?;
+            (visible(&folder.to_string_lossy()).into_owned(), written.tables, written.booted)
+        }
+        None => {
+            let Source { name, tables, ram, kernel } = read(args, &global.machine, ram)?;
+            let release = Release::from_kernel(args.kernel.as_ref().or(kernel.as_ref()));
+            let booted = boot(&tables, &Setting { ram, release });
+            (name, tables, booted)
+        }
+    };
     let shown = Shown { source: &name, tables: &tables, booted: &booted };
     let form = Form::new(args.json, args.csv);
     let (json, csv) = (|| json::acpi(&shown), || csv::acpi(&shown));
@@ -66,22 +77,19 @@ fn read(args: &Acpi, machine: &str, ram: Option<Ranges>) -> Result<Source, Failu
         };
         return Ok(Source { name: names.join(" "), tables, ram, kernel: None });
     }
-    if let Some(path) = firmware::acpi_path(machine) {
-        let read = firmware::tables_in(path, ram).map_err(firmware::of_machine);
-        let (tables, ram) = read.map_err(Failure::usage)?;
-        return Ok(Source { name: machine.to_owned(), tables, ram, kernel: None });
-    }
-    of_tree(machine, ram)
+    read_named("--machine", machine, ram)
 }
 
-/// The tables of this machine, or those in a capture.
-fn of_tree(machine: &str, ram: Option<Ranges>) -> Result<Source, Failure> {
-    let input = input::load(machine, Detail::Overview)?;
+/// The tables of this machine, those in a capture, or files behind `acpi:`, as an option names them.
+fn read_named(option: &str, machine: &str, ram: Option<Ranges>) -> Result<Source, Failure> {
+    let wrong = |why: &str| Failure::usage(format_args!("{option}: {why}"));
+    if let Some(path) = firmware::acpi_path(machine) {
+        let (tables, ram) = firmware::tables_in(path, ram).map_err(|why| wrong(&why))?;
+        return Ok(Source { name: machine.to_owned(), tables, ram, kernel: None });
+    }
+    let input = input::named(machine, Detail::Overview).map_err(|why| wrong(&why))?;
     let tree = input.tree().ok_or_else(|| {
-        Failure::usage(format_args!(
-            "--machine: {} has no ACPI tables: expected a capture, acpi:DIR or live",
-            visible(machine)
-        ))
+        wrong(&format!("{} has no ACPI tables: expected a capture, acpi:DIR or live", visible(machine)))
     })?;
     match files::from_tree(tree) {
         Ok(tables) => {

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::nodewise::{Ran, command, corpus, golden, output, run, wider};
+use crate::sandbox::has;
 
 /// A folder with the tables of a machine with CXL, each in a file of its own. They are those that the
 /// decoder's fuzz target starts from.
@@ -223,4 +225,117 @@ fn where_ram_is_decides_whether_tables_boot() {
     let wrong = within(&folder, &["acpi", "SRAT", "--ram", "SLIT"], "80");
     assert!(wrong.stderr.starts_with("nodewise: --ram: SLIT: line 1: expected lines as"), "{}", wrong.stderr);
     assert_eq!(wrong.code, Some(2));
+}
+
+/// Machines whose tables can be written: of several kinds, and every capture with sizes.
+fn writable() -> Vec<String> {
+    let specs = [
+        "2x(4c2t 6G); dist=21",
+        "(2c 1G) (1c) (1G); dist=10,20,17/20,10,28/17,28,10; access=0>2:250ns,300ns/30G",
+        "64x(4c 32G)",
+        "300x(1c 1G); dist=30",
+    ];
+    let captures = corpus("captures").into_iter().map(|path| path.to_str().unwrap().to_owned());
+    specs.into_iter().map(str::to_owned).chain(captures).collect()
+}
+
+#[test]
+fn tables_of_any_machine_are_compiled_by_iasl_to_the_same_bytes() {
+    let has_iasl = has("iasl", "acpica-tools");
+    let (mut written, mut compiled) = (0, 0);
+    for machine in writable() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = within(
+            &folder,
+            &["acpi", "--write", "t", "--initrd", "i", "--machine", &machine, "--json"],
+            "80",
+        );
+        if ran.code == Some(3) {
+            let lacks = ["is not known", "no node has", "more than a kernel takes"];
+            assert!(lacks.iter().any(|words| ran.stderr.contains(words)), "{machine}: {}", ran.stderr);
+            continue;
+        }
+        assert_eq!(ran.code, Some(0), "{machine}: {}{}", ran.stdout, ran.stderr);
+        written += 1;
+        // What a kernel makes of them has the distances of the machine, node by node.
+        let json = |machine: &str| within(&folder, &["show", "--json", "--machine", machine], "80").ok_json();
+        let (back, own) = (json("acpi:t"), json(&machine));
+        if !ran.stderr.contains("is node ")
+            && !ran.stderr.contains("distances of ")
+            && !ran.stderr.contains("left out")
+        {
+            assert_eq!(back["distances"], own["distances"], "{machine}");
+        }
+        let archive = fs::read(folder.path().join("i")).unwrap();
+        for table in
+            ["SRAT", "SLIT", "HMAT"].iter().filter(|table| folder.path().join("t").join(table).exists())
+        {
+            let bytes = fs::read(folder.path().join("t").join(table)).unwrap();
+            let named = format!("kernel/firmware/acpi/{table}.aml\0");
+            for part in [named.as_bytes(), &bytes] {
+                assert!(archive.windows(part.len()).any(|window| window == part), "{machine}: {table}");
+            }
+            if has_iasl {
+                let again = without_compiler(recompiled(&folder, &bytes));
+                assert_eq!(again, without_compiler(bytes), "{machine}: {table}");
+                compiled += 1;
+            }
+        }
+    }
+    assert!(written >= 15 && (compiled > 2 * written || !has_iasl), "{written} machines, {compiled} tables");
+}
+
+/// A table without its checksum and the compiler that wrote it.
+fn without_compiler(mut bytes: Vec<u8>) -> Vec<u8> {
+    for at in std::iter::once(9).chain(28..36) {
+        bytes[at] = 0;
+    }
+    bytes
+}
+
+/// A table that iasl has taken apart and made again; it puts its own name and version into the header.
+fn recompiled(folder: &TempDir, bytes: &[u8]) -> Vec<u8> {
+    fs::write(folder.path().join("table.dat"), bytes).unwrap();
+    for words in [&["-d", "table.dat"][..], &["-p", "again", "table.dsl"]] {
+        let ran = Command::new("iasl").args(words).current_dir(folder.path()).output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    fs::read(folder.path().join("again.aml")).unwrap()
+}
+
+#[test]
+fn tables_are_written_for_the_hardware_that_is_named() {
+    let folder = tables();
+    fs::write(
+        folder.path().join("iomem"),
+        "00000000-7fffffff : System RAM\n100000000-13fffffff : System RAM\n",
+    )
+    .unwrap();
+    let write = |more: &[&str]| {
+        let words = ["acpi", "--machine", "2x(8c 64G); dist=31", "--write", "new"];
+        within(&folder, &[&words, more].concat(), "160")
+    };
+    let ran = write(&["--target", "acpi:."]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("each node has a share"), "{}", ran.stderr);
+    let [old, new] = ["SRAT", "new/SRAT"].map(|name| fs::read(folder.path().join(name)).unwrap());
+    assert_eq!(old[10..24], new[10..24], "makers of the tables");
+    let revision = |bytes: &[u8]| u32::from_le_bytes(bytes[24..28].try_into().unwrap());
+    assert_eq!(revision(&new), revision(&old) + 1);
+    let shown = within(&folder, &["show", "--json", "--machine", "acpi:new"], "80").ok_json();
+    assert_eq!(shown["distances"]["rows"], serde_json::json!([[10, 31], [31, 10]]));
+    // Nothing is replaced.
+    let ran = write(&[]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("SRAT"), "{}", ran.stderr);
+    let wrong = write(&["--target", "2x(1c 1G)"]);
+    assert!(
+        wrong.code == Some(2) && wrong.stderr.contains("--target: 2x(1c 1G) has no ACPI tables"),
+        "{}",
+        wrong.stderr
+    );
+    let wrong = within(&folder, &["acpi", ".", "--initrd", "x"], "80");
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    fs::remove_file(folder.path().join("iomem")).unwrap();
+    let lacking = write(&["--target", "acpi:."]);
+    assert!(lacking.code == Some(3) && lacking.stderr.contains("--ram FILE"), "{}", lacking.stderr);
 }

@@ -20,7 +20,7 @@ const WANTED: [&str; 6] = ["APIC", "CEDT", "HMAT", "MSCT", "SLIT", "SRAT"];
 /// Tables whose bytes begin in another way than all others.
 const WITHOUT_HEADER: [&str; 2] = ["FACS", "RSDP"];
 /// A copy of `/proc/iomem` in a folder of tables.
-const MEMORY_MAP: &str = "iomem";
+pub const MEMORY_MAP: &str = "iomem";
 /// The largest file: the dump of a large server's tables has some MiB.
 const MOST_BYTES: u64 = 32 << 20;
 /// The largest folder: the firmware has some dozens of tables.
