@@ -11,6 +11,7 @@
 //! - `dot.rs` and `mermaid.rs` diagrams for Graphviz and Mermaid, both of `diagram.rs`; `markdown.rs` tables
 //! - `libvirt.rs` a domain of libvirt, made of `guest.rs`, a virtual machine like a machine
 //! - `kubernetes.rs`, `nfd.rs` and `slurm.rs` the words of schedulers
+//! - `udev.rs` rules that fill pools of huge pages
 //! - `xml.rs` indented XML
 
 mod diagram;
@@ -25,6 +26,7 @@ mod mermaid;
 mod metrics;
 mod nfd;
 mod slurm;
+mod udev;
 mod xml;
 
 pub use dot::dot;
@@ -37,6 +39,7 @@ pub use mermaid::mermaid;
 pub use metrics::{Exposition, metrics};
 pub use nfd::nfd;
 pub use slurm::slurm;
+pub use udev::udev;
 
 /// Why a format cannot hold a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

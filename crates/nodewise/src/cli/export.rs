@@ -70,6 +70,8 @@ pub enum Format {
     Nfd,
     /// Lines for slurm.conf and gres.conf
     Slurm,
+    /// Rules of udev that fill the pools of huge pages of each node at boot
+    Udev,
 }
 
 /// Reads an address and a port that only programs of this machine reach.

@@ -57,6 +57,7 @@ fn write(args: &Export, global: &Global, input: Input) -> Result<String, Failure
         }
         Format::Nfd => export::nfd(machine),
         Format::Slurm => export::slurm(machine, &host::host(args, global)?).map_err(Failure::cannot)?,
+        Format::Udev => export::udev(machine).map_err(Failure::cannot)?,
     };
     Ok(text)
 }

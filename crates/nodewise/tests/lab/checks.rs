@@ -26,6 +26,7 @@ mod soak;
 mod top;
 mod topology;
 mod tuning;
+mod udev;
 mod ways;
 
 use std::io::Write as _;
@@ -103,6 +104,7 @@ pub const LONG: &[(&str, Check)] = &[
     ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
     ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
+    ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
 ];
 
 /// Pages that move while programs run, on one machine: they take minutes.
