@@ -389,22 +389,69 @@ fn the_contents_of_the_site_name_each_page_once() {
     all_hold(&wrong.map(|page| format!("{page} is listed {} times", listed(page))).collect::<Vec<_>>());
 }
 
+/// Whether a cell names a file of a crate, or of this one, and tests in it.
+fn names_tests(cell: &str) -> Result<String, String> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut words = cell.split('`').skip(1).step_by(2);
+    let file = words.next().unwrap_or_default();
+    let folders = ["nodewise/tests", "nodewise", "", ".."].map(|folder| crates.join(folder).join(file));
+    let text = folders.iter().find_map(|path| std::fs::read_to_string(path).ok());
+    let text = text.ok_or_else(|| format!("there is no file {file}"))?;
+    let missing = words.find(|name| !text.contains(&format!("fn {name}(")));
+    missing.map_or(Ok(text), |name| Err(format!("{file} has no test {name}")))
+}
+
 #[test]
 fn every_feature_names_a_test_that_exists() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = pages().into_iter().find(|(name, _)| name == "features.md").expect("docs has it").1;
-    let mut wrong = Vec::new();
     let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
-    for row in rows {
-        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
-        let mut words = cell.split('`').skip(1).step_by(2);
-        let file = words.next().unwrap_or_default();
-        let folders = ["nodewise/tests", "nodewise", ""].map(|folder| crates.join(folder).join(file));
-        let text = folders.iter().find_map(|path| std::fs::read_to_string(path).ok());
-        let holds = text.is_some_and(|text| words.all(|name| text.contains(&format!("fn {name}()"))));
-        wrong.extend((!holds).then(|| format!("docs/features.md: {cell}")));
+    let cells = rows.map(|row| row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default());
+    let wrong = cells
+        .filter_map(|cell| names_tests(cell).err().map(|why| format!("docs/features.md: {cell}: {why}")));
+    all_hold(&wrong.collect::<Vec<_>>());
+}
+
+/// The version that a program prints, as far as numbers and dots go.
+fn version_of(program: &str) -> Option<String> {
+    // These know a shorter word alone.
+    let word = match program {
+        "iasl" => "-v",
+        "dot" => "-V",
+        _ => "--version",
+    };
+    let output = Command::new(program).arg(word).output().ok()?;
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let numbers =
+        text.split(|c: char| !c.is_ascii_digit() && c != '.').map(|number| number.trim_matches('.'));
+    // Not the 64 of x86_64.
+    numbers.filter(|number| number.len() > 2).map(str::to_owned).next()
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "another version than the documented one is worth a line")]
+fn every_program_that_accepts_a_format_is_run_by_the_test_that_is_named() {
+    let page = pages().into_iter().find(|(name, _)| name == "export.md").expect("docs has it").1;
+    let (_, section) = page.split_once("\n## Accepted by\n").expect("the page has that part");
+    let rows =
+        section.lines().take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| "));
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for row in rows.skip(1) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, program, version, cell] = cells[..] else { panic!("{row}") };
+        seen += 1;
+        let name = program.split('`').nth(1).unwrap_or_default();
+        match names_tests(cell) {
+            Ok(text) if !text.contains(name) => wrong.push(format!("{row}: {cell} does not run {name}")),
+            Ok(_) => {}
+            Err(why) => wrong.push(format!("{row}: {why}")),
+        }
+        // Another version than the one that was tried is worth a line, and no fault of ours.
+        if let Some(here) = version_of(name).filter(|here| !here.starts_with(version)) {
+            eprintln!("docs/export.md names {name} {version}, and this system has {here}");
+        }
     }
     all_hold(&wrong);
+    assert!(seen >= 15, "{seen} rows");
 }
 
 #[test]

@@ -95,6 +95,59 @@ fn hwloc_reads_a_capture_and_our_export_of_it_alike() {
 }
 
 #[test]
+fn hwloc_diff_finds_nothing_that_hwloc_does_not_keep() {
+    if !has("hwloc-diff", "hwloc-nox") || !has(LSTOPO, "hwloc-nox") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let compare = || {
+        let mut command = without_variables("hwloc-diff");
+        command.current_dir(folder.path()).args(["ours.xml", "kept.xml", "diff.xml"]);
+        output(command.env("HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "1"))
+    };
+    let machines = corpus("captures").into_iter().map(|path| path.to_str().unwrap().to_owned());
+    for machine in machines.chain([FULL.to_owned()]) {
+        let ours = exported("hwloc", &machine);
+        write("ours.xml", &ours);
+        write("kept.xml", &reread(&ours));
+        let ran = compare();
+        assert_eq!(ran.code, Some(0), "{machine}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Found no difference"), "{machine}: {}", ran.stderr);
+        write("kept.xml", &ours.replacen("local_memory=\"", "local_memory=\"1", 1));
+        let ran = compare();
+        assert!(!ran.stderr.contains("Found no difference"), "a check that finds nothing is none: {machine}");
+    }
+}
+
+#[test]
+fn mpirun_maps_ranks_by_our_export_as_by_hwlocs_own() {
+    if !has("mpirun", "openmpi-bin") || !has(LSTOPO, "hwloc-nox") {
+        return;
+    }
+    // A rank in each package; nothing is started, for which mpirun then reports an error of its own.
+    let ranks = |file: &Path| {
+        let mut command = without_variables("mpirun");
+        command.args(["--allow-run-as-root", "--oversubscribe", "--do-not-launch", "--display-map"]);
+        command.args(["--map-by", "ppr:1:socket", "--mca", "hwloc_base_topo_file"]).arg(file).arg("true");
+        let ran = output(&mut command);
+        (ran.stdout.lines().filter(|line| line.contains("Process OMPI jobid")).count(), ran)
+    };
+    for name in ["16amd64-8n2c-cpusets", "48amd64-4pa2n6c-sparse", "96em64t-4no4pa3ca2co"] {
+        let capture = corpus("captures").into_iter().find(|path| path.to_string_lossy().contains(name));
+        let Some(capture) = capture else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, theirs] = ["ours.xml", "theirs.xml"].map(|file| folder.path().join(file));
+        std::fs::write(&ours, exported("hwloc", capture.to_str().unwrap())).unwrap();
+        let unfolded = tempfile::tempdir().unwrap();
+        std::fs::write(&theirs, lstopo(&unpacked(&capture, unfolded.path()), "fsroot", "0")).unwrap();
+        let ((found, ran), (expected, _)) = (ranks(&ours), ranks(&theirs));
+        assert!(found > 1, "{name}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(found, expected, "{name}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn hwloc_reads_machines_of_every_kind() {
     if !has(LSTOPO, "hwloc-nox") {
         return;
