@@ -21,6 +21,7 @@ mod figures;
 mod filter;
 mod fleet;
 mod help;
+mod import;
 mod interrupt;
 mod io;
 mod lab;

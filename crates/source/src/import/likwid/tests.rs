@@ -5,6 +5,12 @@ use super::*;
 
 const TEXT: &str = include_str!("../../../../../fuzz/seeds/likwid/two-sockets.txt");
 
+/// Printed by likwid-topology 5.2.2, without and with `-c`, in a guest with two packages of two nodes.
+const REAL: [&str; 2] = [
+    include_str!("../../../../../data/likwid/likwid-topology-5.2.2-four-nodes.txt"),
+    include_str!("../../../../../data/likwid/likwid-topology-5.2.2-four-nodes-c.txt"),
+];
+
 fn read(text: &str) -> Machine {
     assert!(is_likwid(text), "{text}");
     let Parsed { value, problems } = parse(text).unwrap();
@@ -36,6 +42,23 @@ fn threads_caches_and_nodes_are_read() {
     assert_eq!(machine.distance(NodeId::new(1), NodeId::new(0)), Some(21));
     assert_eq!(machine.allowed_cpus.as_ref().unwrap().to_string(), "0-2,4-7");
     assert_eq!(machine.cpu_models[0].name, "Example CPU @ 2.40GHz");
+}
+
+#[test]
+fn what_likwid_printed_of_a_real_kernel_is_read_whole() {
+    let [short, long] = REAL.map(read);
+    for machine in [&short, &long] {
+        let cpus: Vec<String> = machine.nodes.values().map(|node| node.cpus.to_string()).collect();
+        assert_eq!(cpus, ["0-3", "4-7", "8-11", "12-15"]);
+        assert!(machine.nodes.values().all(|node| (200..256).contains(&node.memory_total().unwrap().mib())));
+        let distances: Vec<u32> = machine.distances.iter().map(|(.., distance)| *distance).collect();
+        assert_eq!(distances, [10, 11, 20, 20, 11, 10, 20, 20, 20, 20, 10, 11, 20, 20, 11, 10]);
+        assert_eq!((machine.packages().len(), machine.cores().len()), (2, 8));
+        assert_eq!(machine.caches.len(), 16 + 16 + 4);
+        assert_eq!(machine.cpu_models[0].name, "QEMU TCG CPU version 2.5+");
+    }
+    assert!(short.caches.iter().all(|cache| cache.ways.is_none()));
+    assert!(long.caches.iter().all(|cache| cache.ways.is_some() && cache.line_size == Some(64)));
 }
 
 #[test]
