@@ -26,6 +26,8 @@ pub struct SlotName {
     pub socket: Option<u32>,
     /// The number behind `NODE`: a socket or a memory controller.
     pub node: Option<u32>,
+    /// The number behind `BANK`.
+    pub bank: Option<u32>,
     /// The channel behind `CHANNEL`: a letter or a number.
     pub channel: Option<String>,
     /// The letter in front of the last number: a channel, on some machines a socket.
@@ -59,6 +61,7 @@ impl SlotName {
                     name.socket = name.socket.or(Some(*number));
                 }
                 Some(Part::Number(number)) if word == "NODE" => name.node = name.node.or(Some(*number)),
+                Some(Part::Number(number)) if word == "BANK" => name.bank = name.bank.or(Some(*number)),
                 Some(Part::Number(number)) if CHANNELS.contains(&word.as_str()) => {
                     name.channel = name.channel.or_else(|| Some(number.to_string()));
                 }

@@ -43,28 +43,29 @@ pub fn place(slots: &mut [MemorySlot], board: &Board, machine: &Machine) {
     let named: Vec<usize> = (0..slots.len()).filter(|at| is_named(&slots[*at])).collect();
     let is_fit = |slot: &MemorySlot| slot.state == SlotState::Empty || is_named(slot);
     if named.is_empty() || named.len() == slots.len() || !slots.iter().all(is_fit) {
-        return place_all(slots, board, machine);
+        return place_all(slots, board, &board.arrays, machine);
     }
     let mut some: Vec<MemorySlot> = named.iter().map(|at| slots[*at].clone()).collect();
-    let board = Board {
+    let some_board = Board {
         arrays: named.iter().map(|at| board.arrays.get(*at).copied().flatten()).collect(),
         nodes: named.iter().map(|at| board.nodes.get(*at).copied().flatten()).collect(),
         ..board.clone()
     };
-    place_all(&mut some, &board, machine);
+    place_all(&mut some, &some_board, &board.arrays, machine);
     for (at, slot) in named.into_iter().zip(some) {
         slots[at] = slot;
     }
 }
 
-fn place_all(slots: &mut [MemorySlot], board: &Board, machine: &Machine) {
+/// Places these slots, by the arrays of all slots of the board.
+fn place_all(slots: &mut [MemorySlot], board: &Board, arrays: &[Option<u16>], machine: &Machine) {
     let name = |text: &Option<String>| text.as_deref().map(SlotName::from_text).unwrap_or_default();
     let names: Vec<Names> =
         slots.iter().map(|slot| Names { locator: name(&slot.locator), bank: name(&slot.bank) }).collect();
     let packages: Vec<PackageId> =
         machine.cpus.values().filter_map(|cpu| cpu.package).collect::<BTreeSet<_>>().into_iter().collect();
     let count = board.sockets.unwrap_or(0).max(packages.len());
-    let sockets = sockets::find(&names, slots, board, count);
+    let sockets = sockets::find(&names, slots, board, arrays, count);
     let processors = processors(slots, board, sockets.as_ref());
     for (slot, channel) in slots.iter_mut().zip(channels::find(&names, sockets.as_ref())) {
         slot.channel = channel;

@@ -67,7 +67,8 @@ fn by_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Vec<Option<St
 
 /// A number with a letter behind it. Of `P1-DIMM2A`, `P1-DIMM2B`, `P1-DIMM3A` the number is the channel, of
 /// `DIMM-1B`, `DIMM-2B`, `DIMM-1C` it is the letter: the slots of a channel are listed one behind the other, and
-/// counted from the first. Names such as `PROC 1 DIMM 3A` count all slots of a socket, which says nothing.
+/// counted from the first. Names such as `PROC 1 DIMM 3A` count all slots of a socket, which says nothing; neither
+/// does a number that is the bank's, which goes across channels (`DIMM3A` of `BANK3`, SE7501WV2S of Intel).
 fn by_number_and_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Vec<Option<String>>> {
     let pairs = names.iter().map(|names| names.locator.numbered).collect::<Option<Vec<(u32, char)>>>()?;
     let letter = |(_, letter): &(u32, char)| u32::from(*letter);
@@ -87,7 +88,8 @@ fn by_number_and_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Ve
                 && runs.len() == distinct(slots.iter().map(|(channel, _)| channel))
                 && runs.iter().all(|run| run.len() <= MOST_AT_A_CHANNEL && is_counted(run, first))
         };
-    let by_number = is_channel(&number, &letter, &[u32::from('A')]);
+    let is_bank = names.iter().zip(&pairs).all(|(names, pair)| names.bank.bank == Some(pair.0));
+    let by_number = !is_bank && is_channel(&number, &letter, &[u32::from('A')]);
     let by_letter = is_channel(&letter, &number, &[0, 1]);
     let channel =
         |(number, letter): (u32, char)| Some(if by_number { number.to_string() } else { letter.to_string() });

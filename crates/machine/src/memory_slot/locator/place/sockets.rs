@@ -15,7 +15,15 @@ pub(super) struct Sockets {
 }
 
 /// The first of the rules that fits all slots, those that are plainest first.
-pub(super) fn find(names: &[Names], slots: &[MemorySlot], board: &Board, count: usize) -> Option<Sockets> {
+///
+/// `arrays` are those of all slots of the board, nameless ones included.
+pub(super) fn find(
+    names: &[Names],
+    slots: &[MemorySlot],
+    board: &Board,
+    arrays: &[Option<u16>],
+    count: usize,
+) -> Option<Sockets> {
     let all = |socket: fn(&Names) -> Option<u32>| {
         names.iter().map(socket).collect::<Option<Vec<u32>>>().filter(|all| !all.is_empty())
     };
@@ -24,15 +32,20 @@ pub(super) fn find(names: &[Names], slots: &[MemorySlot], board: &Board, count: 
     let is_each = |numbers: &Vec<u32>| count > 1 && distinct(numbers) == count;
     let named = all(|names| names.locator.socket)
         .filter(fits)
-        .or_else(|| all(|names| names.bank.socket).filter(fits))
-        .or_else(|| all(|names| names.locator.node.or(names.bank.node)).filter(is_each));
+        .or_else(|| all(|names| names.bank.socket).filter(fits));
     if let Some(numbers) = named {
         // Counted from 0 or from 1: no machine has a slot at each socket and none at the first.
         let base = u32::from(!numbers.contains(&0));
         let of = |number: u32| Some((number.to_string(), usize::try_from(number - base).ok()?));
         return Some(Sockets { of: numbers.into_iter().map(of).collect(), place: SlotPlace::SocketName });
     }
-    by_letter(names, slots, board, count).or_else(|| by_array(board, count))
+    // Memory controllers are numbered through: where each socket has two and uses one, they are nodes 1 and 3.
+    if let Some(numbers) = all(|names| names.locator.node.or(names.bank.node)).filter(is_each) {
+        let order: BTreeSet<u32> = numbers.iter().copied().collect();
+        let of = |number: u32| Some((number.to_string(), order.iter().position(|other| *other == number)?));
+        return Some(Sockets { of: numbers.into_iter().map(of).collect(), place: SlotPlace::SocketName });
+    }
+    by_letter(names, slots, board, count).or_else(|| by_array(board, arrays, count))
 }
 
 /// A letter is a socket on servers of Dell, and where it has more slots than a channel can.
@@ -63,11 +76,11 @@ fn by_letter(names: &[Names], slots: &[MemorySlot], board: &Board, count: usize)
 }
 
 /// Arrays are numbered socket by socket: where there are as many of them as sockets, or as many for each.
-fn by_array(board: &Board, count: usize) -> Option<Sockets> {
+fn by_array(board: &Board, all: &[Option<u16>], count: usize) -> Option<Sockets> {
     let arrays = board.arrays.iter().copied().collect::<Option<Vec<u16>>>()?;
     let mut slots: BTreeMap<u16, usize> = BTreeMap::new();
-    for array in &arrays {
-        *slots.entry(*array).or_default() += 1;
+    for array in all {
+        *slots.entry((*array)?).or_default() += 1;
     }
     let alike = distinct(slots.values()) == 1;
     if count < 2 || !alike || slots.len() % count != 0 {

@@ -67,6 +67,10 @@ fn a_node_in_a_name_is_a_socket_only_where_there_are_as_many() {
     let board = Board::default();
     let names = ["DIMM_A1|NODE 0 CHANNEL 0 DIMM 0", "DIMM_J1|NODE 1 CHANNEL 2 DIMM 0"];
     check(TWO, &board, &names, &["0 0 A", "1 1 J"], Some(SlotPlace::SocketName));
+    // Each of two processors uses the second of its two memory controllers.
+    let two = Board { sockets: Some(2), ..Board::default() };
+    let names = ["DIMM_A1|NODE 1", "DIMM_E1|NODE 3"];
+    check(TWO, &two, &names, &["1 0 A", "3 1 E"], Some(SlotPlace::SocketName));
     // Two memory controllers of one processor.
     let names = ["DIMM_A1|NODE 1", "DIMM_C1|NODE 2"];
     check("1x(4c 8G)", &board, &names, &["- 0 A", "- 0 C"], Some(SlotPlace::OnlyNode));
@@ -96,6 +100,29 @@ fn a_letter_that_the_bank_calls_a_channel_is_one() {
     let names: Vec<String> = names.iter().map(|name| name.replace("Channel", "Bank")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     check(TWO, &board, &names, &["A 0 -", "A 0 -", "B 1 -", "B 1 -"], Some(SlotPlace::SocketLetter));
+}
+
+#[test]
+fn a_number_that_is_the_bank_is_no_channel() {
+    let names = ["DIMM3A|BANK3", "DIMM3B|BANK3", "DIMM2A|BANK2", "DIMM2B|BANK2"];
+    check("", &Board::default(), &names, &["- - -"; 4], None);
+    let names = names.map(|name| name.split('|').next().unwrap());
+    check("", &Board::default(), &names, &["- - 3", "- - 3", "- - 2", "- - 2"], None);
+}
+
+#[test]
+fn a_lone_slot_with_a_name_belongs_to_its_array_among_all() {
+    let slot = |name: Option<&str>| MemorySlot {
+        locator: name.map(str::to_owned),
+        state: SlotState::Empty,
+        ..MemorySlot::default()
+    };
+    let mut slots = [slot(None), slot(None), slot(None), slot(Some("DIMM_G1"))];
+    let arrays = [1, 2, 3, 4].map(Some).to_vec();
+    let board = Board { sockets: Some(2), arrays, ..Board::default() };
+    place(&mut slots, &board, &machine(TWO));
+    assert_eq!(slots[3].socket.as_deref(), Some("1"));
+    assert_eq!(slots[0].socket, None);
 }
 
 #[test]
