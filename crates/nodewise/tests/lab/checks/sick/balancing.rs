@@ -222,14 +222,15 @@ pub fn to_and_fro(context: &Context) -> Result<(), String> {
     let way = format!("kib={kib} touched-on={on_a} wanders={on_a}+{on_c} stays=300 reads");
     let look = |program: &Observed| {
         let pid = format!("--pid={}", program.pid);
-        Diagnosed::with(context, &["--window=15s", &pid])
+        // Long enough for its memory to follow several times on a busy host.
+        Diagnosed::with(context, &["--window=40s", &pid])
     };
     let program = at_work("goes to and fro", &[], &way)?;
     // The rule leaves the first minute of a process alone.
     std::thread::sleep(YOUNG);
     let moved = || event("numa_pages_migrated");
     let (mut finding, mut most) = (None, 0);
-    for _ in 0..6 {
+    for _ in 0..3 {
         let before = moved()?;
         let found = look(&program)?;
         most = (moved()? - before) << 12;
