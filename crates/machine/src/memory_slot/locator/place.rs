@@ -67,7 +67,7 @@ fn place_all(slots: &mut [MemorySlot], board: &Board, arrays: &[Option<u16>], ma
     let count = board.sockets.unwrap_or(0).max(packages.len());
     let sockets = sockets::find(&names, slots, board, arrays, count);
     let processors = processors(slots, board, sockets.as_ref());
-    for (slot, channel) in slots.iter_mut().zip(channels::find(&names, sockets.as_ref())) {
+    for (slot, channel) in slots.iter_mut().zip(channels::find(&names, sockets.as_ref(), count)) {
         slot.channel = channel;
     }
     let of_socket = packages_of_sockets(&packages, &processors);

@@ -7,15 +7,15 @@ use super::{MOST_AT_A_CHANNEL, Names, distinct};
 use crate::memory_slot::SlotPlace;
 use crate::memory_slot::locator::SlotName;
 
-/// Channels: as the slot's name says, else by its letter, else as the bank's name says.
-pub(super) fn find(names: &[Names], sockets: Option<&Sockets>) -> Vec<Option<String>> {
+/// Channels: as the slot's name says, else by its letter, else as the bank's name says. `count` is that of sockets.
+pub(super) fn find(names: &[Names], sockets: Option<&Sockets>, count: usize) -> Vec<Option<String>> {
     let all = |of: fn(&Names) -> &SlotName| {
         let channel = |names: &Names| named_channel(of(names)).map(Some);
         names.iter().map(channel).collect::<Option<Vec<_>>>()
     };
     all(|names| &names.locator)
         .or_else(|| by_letter(names, sockets))
-        .or_else(|| by_number_and_letter(names, sockets))
+        .or_else(|| by_number_and_letter(names, sockets, count))
         .or_else(|| all(|names| &names.bank))
         .unwrap_or_else(|| vec![None; names.len()])
 }
@@ -68,8 +68,14 @@ fn by_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Vec<Option<St
 /// A number with a letter behind it. Of `P1-DIMM2A`, `P1-DIMM2B`, `P1-DIMM3A` the number is the channel, of
 /// `DIMM-1B`, `DIMM-2B`, `DIMM-1C` it is the letter: the slots of a channel are listed one behind the other, and
 /// counted from the first. Names such as `PROC 1 DIMM 3A` count all slots of a socket, which says nothing; neither
-/// does a number that is the bank's, which goes across channels (`DIMM3A` of `BANK3`, SE7501WV2S of Intel).
-fn by_number_and_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Vec<Option<String>>> {
+/// does a number that is the bank's, which goes across channels (`DIMM3A` of `BANK3`, SE7501WV2S of Intel), nor that
+/// of `DIMM1_A`, `DIMM1_B` where several sockets share the slots: PowerEdge 2850 has the channels A and B, and a pair
+/// of modules for each number.
+fn by_number_and_letter(
+    names: &[Names],
+    sockets: Option<&Sockets>,
+    count: usize,
+) -> Option<Vec<Option<String>>> {
     let pairs = names.iter().map(|names| names.locator.numbered).collect::<Option<Vec<(u32, char)>>>()?;
     let letter = |(_, letter): &(u32, char)| u32::from(*letter);
     let number = |(number, _): &(u32, char)| *number;
@@ -91,6 +97,9 @@ fn by_number_and_letter(names: &[Names], sockets: Option<&Sockets>) -> Option<Ve
     let is_bank = names.iter().zip(&pairs).all(|(names, pair)| names.bank.bank == Some(pair.0));
     let by_number = !is_bank && is_channel(&number, &letter, &[u32::from('A')]);
     let by_letter = is_channel(&letter, &number, &[0, 1]);
+    if by_number && sockets.is_none() && count > 1 {
+        return None;
+    }
     let channel =
         |(number, letter): (u32, char)| Some(if by_number { number.to_string() } else { letter.to_string() });
     (by_number != by_letter).then(|| pairs.into_iter().map(channel).collect())

@@ -223,6 +223,15 @@ fn a_number_and_a_letter_are_channel_and_slot_as_they_are_listed() {
 }
 
 #[test]
+fn slots_that_sockets_share_have_no_channel_by_their_number() {
+    // PowerEdge 2850: the channels A and B, and pairs of modules.
+    let names = ["DIMM1_A", "DIMM1_B", "DIMM2_A", "DIMM2_B"].map(str::to_owned);
+    let board = |sockets| Board { sockets: Some(sockets), ..Board::default() };
+    assert_eq!(channels(&board(2), &names), ["-"; 4]);
+    assert_eq!(channels(&board(1), &names), ["1", "1", "2", "2"]);
+}
+
+#[test]
 fn channels_have_the_letter_p_where_other_slots_have_others() {
     let names = ["DIMM_N1|NODE 0", "DIMM_P1|NODE 0", "DIMM_R1|NODE 1", "DIMM_T1|NODE 1"];
     let expected = ["0 0 N", "0 0 P", "1 1 R", "1 1 T"];
