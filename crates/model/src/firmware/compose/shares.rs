@@ -133,11 +133,13 @@ pub(super) fn memory(
 fn shared(wanted: &[u64], there: u64, step: u64) -> Option<Vec<u64>> {
     let all: u128 = wanted.iter().copied().map(u128::from).sum();
     let last = wanted.iter().rposition(|part| *part > 0)?;
+    // Bits beyond 64 do not change a share, and their product would not fit.
+    let excess = (u128::BITS - all.leading_zeros()).saturating_sub(u64::BITS);
     let (mut before, mut given) = (0u128, 0u64);
     let mut shares = Vec::with_capacity(wanted.len());
     for (at, part) in wanted.iter().enumerate() {
         before += u128::from(*part);
-        let exact = (before * u128::from(there) / all) as u64;
+        let exact = ((before >> excess) * u128::from(there) / (all >> excess)) as u64;
         let end = if at >= last { there } else { exact.saturating_add(step / 2) / step * step };
         // Of few CPUs rounding would leave small nodes without any.
         let least = if *part > 0 { given.checked_add(step)? } else { given };
@@ -196,6 +198,9 @@ mod tests {
         check(&[3, 1], 100, 8, Some(&[72, 28]));
         check(&[0, 0], 4, 1, None);
         check(&[u64::MAX, u64::MAX], u64::MAX, 1, Some(&[u64::MAX / 2, u64::MAX / 2 + 1]));
+        assert!(
+            shared(&[u64::MAX; 9], u64::MAX, 1).is_some_and(|shares| shares.iter().all(|share| *share > 0))
+        );
     }
 
     #[test]
