@@ -75,6 +75,21 @@ fn pretty(document: &impl Serialize) -> String {
     text
 }
 
+/// A JSON text without the blanks around its parts; those within texts stay.
+pub(crate) fn compact(document: &str) -> String {
+    let mut text = String::with_capacity(document.len());
+    let (mut is_text, mut is_escaped) = (false, false);
+    for letter in document.chars() {
+        if !is_text && matches!(letter, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        is_text ^= letter == '"' && !is_escaped;
+        is_escaped = is_text && letter == '\\' && !is_escaped;
+        text.push(letter);
+    }
+    text
+}
+
 /// A number to six decimals: beyond that it is noise.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
@@ -83,4 +98,20 @@ fn rounded(value: f64) -> f64 {
 /// An interval as a list of its two ends.
 fn ends(interval: Interval) -> [f64; 2] {
     [interval.low, interval.high]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::compact;
+
+    proptest! {
+        #[test]
+        fn a_shorter_text_means_the_same(text in ".*", number in any::<i32>()) {
+            let value = serde_json::json!({ "a b": text, "c": [number, { "d": "x  y" }] });
+            let pretty = serde_json::to_string_pretty(&value).expect("values are JSON");
+            prop_assert_eq!(compact(&pretty), value.to_string());
+        }
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use nodewise_machine::printable::json;
 
+use crate::json::compact;
+
 const BEGIN: &str = "<script type=\"application/json\" data-document=\"";
 const END: &str = "</script>";
 
@@ -12,21 +14,6 @@ const END: &str = "</script>";
 pub(super) fn write(page: &mut String, name: &str, document: &str) {
     let text = json(&compact(document)).replace('<', "\\u003c");
     let _ = writeln!(page, "{BEGIN}{name}\">{text}{END}");
-}
-
-/// A JSON text without the blanks around its parts; those within texts stay.
-fn compact(document: &str) -> String {
-    let mut text = String::with_capacity(document.len());
-    let (mut is_text, mut is_escaped) = (false, false);
-    for letter in document.chars() {
-        if !is_text && matches!(letter, ' ' | '\t' | '\n' | '\r') {
-            continue;
-        }
-        is_text ^= letter == '"' && !is_escaped;
-        is_escaped = is_text && letter == '\\' && !is_escaped;
-        text.push(letter);
-    }
-    text
 }
 
 /// The documents of a report: names, and JSON that says the same as when it was written.
