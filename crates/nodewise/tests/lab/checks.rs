@@ -33,6 +33,8 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use nodewise_syscall::{Task, affinity};
+
 use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
 use crate::watchdog::{BEGINS, END};
@@ -307,6 +309,7 @@ const SOAK: &[(&str, Check)] = &[
 /// Runs all checks and writes a line for each.
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
+    let cpus = affinity::cpus(Task::CURRENT).expect("the CPUs are known");
     for (name, check) in of_machine(plan.checks).filter(|(name, _)| plan.has(name)) {
         // A guest that does not come to its end has its console to say where it was.
         let _ = std::fs::write("/dev/kmsg", format!("check {name}\n"));
@@ -321,6 +324,8 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
                 format!("panic: {:?}", text.or(panic.downcast_ref::<&str>().copied()))
             }
         };
+        // Programs that the next checks start inherit the CPUs of this thread, which checks of pools narrow.
+        affinity::set_cpus(Task::CURRENT, &cpus).expect("CPUs that it had can be had again");
         let mut stdout = std::io::stdout().lock();
         let took = start.elapsed().as_secs_f64();
         writeln!(stdout, "{MARK}{name} {took:.1} {}", message.replace('\n', "\\n")).expect("the host reads");
