@@ -69,7 +69,7 @@ pub enum CheckFinding {
 }
 
 impl CheckFinding {
-    /// Whether the machine should not get work until somebody has looked at it.
+    /// Whether the machine should not get work until an administrator has looked at it.
     pub fn is_critical(&self) -> bool {
         match self {
             Self::Slow { .. } | Self::UnknownLayout { .. } => true,

@@ -55,7 +55,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Why there is no Slurm here.
+/// The reason why this machine has no Slurm.
 fn lacking() -> Option<&'static str> {
     let is_there = |program: &str| {
         ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]

@@ -77,7 +77,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     Some(finding)
 }
 
-/// Weights that the kernel works out from the bandwidths of the firmware's tables, where it can and was told not to.
+/// Weights that the kernel works out from the bandwidths of the firmware's tables, where it can but an administrator forbade it.
 fn automatic(situation: &Situation<'_>, policy: &MemPolicy, weights: &[u32]) -> Option<Mend> {
     let off = situation.machine.settings.interleave_weights_auto == Some(false);
     let weight = |(node, weight)| format!("echo {weight} > {}/node{node}", shown::WEIGHTS);

@@ -100,7 +100,7 @@ pub fn far_file(context: &Context) -> Result<(), String> {
     drop(program);
     run(context, &finding["mend"][0]["commands"])?;
     let (cpus, memory) = (format!("--cpunodebind={a}"), format!("--membind={a}"));
-    let program = at_work("reads it anew", &[context.path(), "run", &cpus, &memory, "--"], &way)?;
+    let program = at_work("reads it again", &[context.path(), "run", &cpus, &memory, "--"], &way)?;
     let silent = is_silent_about(context, rule, &program);
     drop((program, open));
     let _ = fs::remove_file(&model);
