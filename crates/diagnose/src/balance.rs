@@ -62,7 +62,7 @@ pub struct Awaited {
     pub changed: Vec<Identity>,
     /// Those whose threads this controller keeps on some CPUs.
     pub kept: Vec<Identity>,
-    /// Those whose action waits for nothing else, the most needed first. One action begins in a window.
+    /// Those whose action waits for nothing else, the most needed first.
     pub needy: Vec<Identity>,
 }
 
@@ -152,11 +152,15 @@ impl Controller {
         let with_cpus = situation.places.with_cpus();
         let mut needy: Vec<(&ProcessState<'_>, Need)> = Vec::new();
         for process in &situation.processes {
-            if let Some(why) = self.forbids(process, seen, &kin) {
+            let forbidden = self.forbids(process, seen, &kin);
+            let need = means::need(process, situation, &self.limits);
+            if let Some(why) = forbidden {
+                if why == Never::Young {
+                    self.track(process).count(process, need, seen.now);
+                }
                 self.leave_alone(process, why, &mut plan);
                 continue;
             }
-            let need = means::need(process, situation, &self.limits);
             let track = self.track(process);
             if track.wants_more(process) {
                 plan.release.push(Named::new(process));
@@ -177,19 +181,22 @@ impl Controller {
                     plan.judged.push(judged);
                 }
                 Stage::Resting { until, after } if seen.now < until => {
+                    track.count(process, need, seen.now);
                     if need.is_some() {
                         plan.wait(process, need, Hold::Resting(until, after));
                     }
                 }
-                _ => match need {
-                    // Where it ran is not known: that says nothing.
-                    None if process.is_unsure() => {}
-                    None => (track.stage, track.windows) = (Stage::Seen, 0),
-                    Some(need) => {
-                        track.counted(process, seen.now);
-                        needy.push((process, need));
+                _ => {
+                    track.count(process, need, seen.now);
+                    match need {
+                        None if track.windows > 0 => {}
+                        None => track.stage = Stage::Seen,
+                        Some(need) => {
+                            track.stage = Stage::Candidate;
+                            needy.push((process, need));
+                        }
                     }
-                },
+                }
             }
         }
         plan.add_unreadable(seen, &self.limits);
@@ -203,11 +210,11 @@ impl Controller {
     }
 
     /// The processes whose policies of mappings are to be read before [`Self::observe`] sees this window: those that were
-    /// acted on and are judged now, then those that await an action, the most needed first, unless another one has all it needs.
+    /// acted on and are judged now, then those that await an action, the most needed first.
     pub fn awaits(&self, seen: &Observation<'_>) -> Awaited {
         let plan = self.clone().observe(seen);
-        let is_free = plan.actions.is_empty() && plan.stop.is_none();
-        let awaiting = plan.waiting.iter().filter(|waiting| waiting.hold == Hold::PolicyUnknown && is_free);
+        let may_act = plan.stop.is_none();
+        let awaiting = plan.waiting.iter().filter(|waiting| waiting.hold == Hold::PolicyUnknown && may_act);
         let ours =
             self.tracks.iter().filter(|(_, track)| track.ours.is_some()).map(|(identity, _)| *identity);
         Awaited {
@@ -317,9 +324,12 @@ impl Controller {
             track.ours = None;
             (track.stage, track.windows) = (Stage::LeftAlone, 0);
         }
-        // A window without evidence changes nothing, and no reason ends a rest or a verdict that is due.
-        if !why.is_ignorance() && matches!(track.stage, Stage::Seen | Stage::Candidate) {
-            (track.stage, track.windows) = (Stage::LeftAlone, 0);
+        // A window without evidence changes nothing, youth passes by itself, and no reason ends a rest or a verdict that is due.
+        if !why.is_ignorance() && why != Never::Young {
+            track.windows = 0;
+            if matches!(track.stage, Stage::Seen | Stage::Candidate) {
+                track.stage = Stage::LeftAlone;
+            }
         }
         plan.left_alone.push(LeftAlone { process: named, size: process.size(), why });
     }
@@ -397,6 +407,9 @@ impl Controller {
                 Ok(action) => {
                     for pages in &action.means.pages {
                         room.take(pages.to, pages.size);
+                    }
+                    for node in action.means.cpus.iter().flat_map(|(_, nodes)| nodes.iter()) {
+                        room.take_time(node, means::more_time(process, node, &self.limits));
                     }
                     hour = Bytes::new(hour.get().saturating_sub(action.most.get()));
                     plan.actions.push(action);
@@ -493,10 +506,19 @@ impl Track {
         }
     }
 
-    fn counted(&mut self, process: &ProcessState<'_>, now: Duration) {
-        if self.stage != Stage::Candidate || self.name != process.process.name {
+    /// Counts windows in a row with a need, also while the process rests or is young: what was seen then need not be waited
+    /// for afterwards.
+    fn count(&mut self, process: &ProcessState<'_>, need: Option<Need>, now: Duration) {
+        if need.is_none() {
+            // Where it is not known where it ran, that says nothing.
+            if !process.is_unsure() {
+                self.windows = 0;
+            }
+            return;
+        }
+        if self.windows == 0 || self.name != process.process.name {
             self.name = Arc::clone(&process.process.name);
-            (self.stage, self.windows) = (Stage::Candidate, 0);
+            self.windows = 0;
             (self.candidate_at, self.scans) = (now, means::scans(process));
         }
         self.windows = self.windows.saturating_add(1);

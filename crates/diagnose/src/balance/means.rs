@@ -166,7 +166,7 @@ pub(super) fn choose(
 ) -> Result<Means, Hold> {
     if let Need::Scattered(_) = need {
         let (home, _) = most(process).ok_or(Hold::NoTarget)?;
-        return stay(process, home, situation, left, limits);
+        return stay(process, home, situation, room, left, limits);
     }
     let (_, away) = process.stranded(&situation.places.with_cpus()).ok_or(Hold::NoTarget)?;
     let targets = process.runs_on();
@@ -175,7 +175,7 @@ pub(super) fn choose(
         return without;
     }
     let Some((home, size)) = most(process) else { return without };
-    let Ok(mut both) = stay(process, home, situation, left, limits) else { return without };
+    let Ok(mut both) = stay(process, home, situation, room, left, limits) else { return without };
     if process.share(size) >= 1.0 - limits.act_at {
         return Ok(both);
     }
@@ -251,6 +251,7 @@ fn stay(
     process: &ProcessState<'_>,
     home: NodeId,
     situation: &Situation<'_>,
+    room: &Room,
     left: &BTreeSet<NodeId>,
     limits: &Limits,
 ) -> Result<Means, Hold> {
@@ -264,12 +265,18 @@ fn stay(
         delta.nodes.iter().find(|node| node.node == home).and_then(|node| node.cpus.as_ref())
     });
     let Some(load) = load.filter(|_| !cpus.is_empty()) else { return Err(Hold::CpusUnknown(home)) };
-    let own = process.least_on(home).unwrap_or(0.0) * used;
-    let free = load.cpus as f64 * (1.0 - load.busy) + own;
-    if free.min(cpus.len() as f64) < used / limits.cpu_use {
+    let free = load.cpus as f64 * (1.0 - load.busy) - room.taken_time(home);
+    let wanted = used / limits.cpu_use;
+    if (cpus.len() as f64) < wanted || free < more_time(process, home, limits) {
         return Err(Hold::NoCpus(home));
     }
     Ok(Means { cpus: Some((cpus, NodeSet::from_iter([home]))), ..Means::default() })
+}
+
+/// The CPU time that a process wants on a node beside what it has there, in CPUs.
+pub(super) fn more_time(process: &ProcessState<'_>, node: NodeId, limits: &Limits) -> f64 {
+    let used = process.cpu_share().unwrap_or(0.0);
+    used / limits.cpu_use - process.least_on(node).unwrap_or(0.0) * used
 }
 
 /// The scans of the kernel's balancing over a process; `None` where they are not counted.

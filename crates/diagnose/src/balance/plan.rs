@@ -26,6 +26,13 @@ pub struct Action {
     pub remote: Option<f64>,
 }
 
+impl Action {
+    /// Whether the budget has room for all of its bytes.
+    pub fn is_whole(&self) -> bool {
+        self.most >= self.means.size()
+    }
+}
+
 /// Why an action waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hold {
@@ -214,7 +221,7 @@ impl fmt::Display for Stop {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Plan {
     pub stop: Option<Stop>,
-    /// Actions that may begin, the most needed first; one at a time.
+    /// Actions that may begin, the most needed first; one at a time, and together within the budget and the room.
     pub actions: Vec<Action>,
     pub waiting: Vec<Waiting>,
     pub left_alone: Vec<LeftAlone>,

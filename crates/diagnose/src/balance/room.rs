@@ -79,16 +79,18 @@ pub fn room(
     Bytes::new(free.min(available) as u64)
 }
 
-/// Room on the nodes, as the actions of one plan take it.
+/// Room on the nodes and time of their CPUs, as the actions of one plan take it.
 pub(super) struct Room {
     nodes: BTreeMap<NodeId, NodeState>,
     taken: BTreeMap<NodeId, Bytes>,
+    /// In CPUs.
+    taken_time: BTreeMap<NodeId, f64>,
     has_swap: bool,
 }
 
 impl Room {
     pub(super) fn new(situation: &Situation<'_>, has_swap: bool) -> Self {
-        Self { nodes: situation.nodes.clone(), taken: BTreeMap::new(), has_swap }
+        Self { nodes: situation.nodes.clone(), taken: BTreeMap::new(), taken_time: BTreeMap::new(), has_swap }
     }
 
     /// Bytes that a node can take; `None` where its watermark or its available memory is not known.
@@ -99,7 +101,17 @@ impl Room {
         Some(Bytes::new(left.get().saturating_sub(taken.get())))
     }
 
+    /// Time of a node's CPUs that earlier actions of the plan take, in CPUs.
+    pub(super) fn taken_time(&self, node: NodeId) -> f64 {
+        self.taken_time.get(&node).copied().unwrap_or(0.0)
+    }
+
     pub(super) fn take(&mut self, node: NodeId, size: Bytes) {
         *self.taken.entry(node).or_default() += size;
+    }
+
+    /// Takes time of a node's CPUs. What threads leave on other nodes is not given back before it is seen.
+    pub(super) fn take_time(&mut self, node: NodeId, cpus: f64) {
+        *self.taken_time.entry(node).or_default() += cpus;
     }
 }

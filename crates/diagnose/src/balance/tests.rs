@@ -2,6 +2,7 @@
 
 mod drawn;
 mod forbidden;
+mod pace;
 mod short_lived;
 mod stages;
 

@@ -215,7 +215,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// One window, and an action of it; whether there is to be another one.
+    /// One window, and the actions of it; whether there is to be another one.
     fn window(&mut self, length: Duration, interrupt: &Arc<AtomicBool>) -> Result<bool, Failure> {
         let plan = match self.watcher.window(length, &mut self.controller, interrupt)? {
             Window::Seen(plan) => plan,
@@ -244,13 +244,24 @@ impl<'a> Session<'a> {
         self.stop = stop;
         self.judge(&plan)?;
         self.kept.shrink_if_large(&self.tree)?;
-        if let Some(action) = plan.actions.first() {
-            self.act(action, interrupt)?;
-        }
+        self.act_on(&plan, interrupt)?;
         Ok(true)
     }
 
-    fn act(&mut self, action: &Action, interrupt: &Arc<AtomicBool>) -> Result<(), Failure> {
+    /// Carries the actions of a plan out, one after the other, while the plan is not older than a window and none ends
+    /// otherwise than planned. Each looks at its process again before it begins.
+    fn act_on(&mut self, plan: &Plan, interrupt: &Arc<AtomicBool>) -> Result<(), Failure> {
+        let seen = Instant::now();
+        for action in &plan.actions {
+            if seen.elapsed() >= self.args.window || !self.act(action, interrupt)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries an action out; whether that went as planned.
+    fn act(&mut self, action: &Action, interrupt: &Arc<AtomicBool>) -> Result<bool, Failure> {
         let id = self.kept.next_id();
         self.say(format_args!("action {id}: {}", text::balance::action(action)))?;
         self.ids.push((id, action.process.identity));
@@ -274,7 +285,8 @@ impl<'a> Session<'a> {
         }
         self.moved += done.moved;
         self.controller.end(action.process.identity, Moment::now().since_boot, done);
-        self.say(format_args!("action {id}: {ending}; {} moved in {:.1} s", done.moved, took.as_secs_f64()))
+        self.say(format_args!("action {id}: {ending}; {} moved in {:.1} s", done.moved, took.as_secs_f64()))?;
+        Ok(ending == act::DONE && !failed)
     }
 
     fn judge(&mut self, plan: &Plan) -> Result<(), Failure> {

@@ -1,5 +1,5 @@
 //! Twelve programs that start and end on a machine of four nodes while the controller watches: each window it learns the
-//! policies of one process, and one action is carried out.
+//! policies of one process, and acts on what it may.
 
 use super::{Program, World, cpus, identity};
 use crate::balance::{Limits, Never};
@@ -63,7 +63,7 @@ fn short_lived_programs_come_to_their_memory_in_a_fifth_of_their_lives() {
     let (remote, all) = run(|world| {
         let plan = world.window();
         left_alone.extend(plan.left_alone.iter().map(|left| (left.process.identity, left.why.word())));
-        if let Some(action) = plan.actions.first() {
+        for action in &plan.actions {
             actions.push(action.process.identity);
             world.act(action);
         }

@@ -232,7 +232,11 @@ impl Actor<'_> {
             _ if around.ended.is_some() => around.ended.unwrap_or_default(),
             _ if memory.is_full => "its pages are in too many pieces for the journal".to_owned(),
             Ending::Done => DONE.to_owned(),
-            Ending::Interrupted if around.left < page => "the bytes of the plan have moved".to_owned(),
+            // Pages that came since the plan was made are not part of it.
+            Ending::Interrupted if around.left < page && action.is_whole() => DONE.to_owned(),
+            Ending::Interrupted if around.left < page => {
+                "the bytes that the hour or the day leaves have moved".to_owned()
+            }
             Ending::Interrupted => "interrupted".to_owned(),
             Ending::ProcessEnded => "the process has ended".to_owned(),
             Ending::Refused(error) => error.to_string(),

@@ -230,7 +230,7 @@ impl Running<'_> {
     /// One block; `None` where the user has ended it.
     fn block(&mut self, switch: Switch) -> Result<Option<Block>, Failure> {
         let begun = Instant::now();
-        let end = begun + self.blocks.length;
+        let mut end = begun + self.blocks.length;
         if switch == Switch::Off {
             self.session.take_all_back()?;
         } else if self.session.switch == Switch::Off {
@@ -240,6 +240,9 @@ impl Running<'_> {
         if !self.windows(begun + self.blocks.wash_out)? {
             return Ok(None);
         }
+        // Where pages went back slowly the wash-out took longer: what counts is as long as in other blocks.
+        end = end.max(Instant::now() + (self.blocks.length - self.blocks.wash_out));
+        self.session.until = Some(end);
         self.session.remote = RemoteTime::default();
         let before = self.session.watcher.stalled();
         let measured = self.command.clone().map(|command| {

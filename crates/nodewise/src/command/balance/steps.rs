@@ -28,8 +28,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Begins with the processes of a sample that have this memory.
-    pub(super) fn begin(sample: &Sample, least: Bytes) -> Self {
+    /// Begins with a look at the processes of a sample that have this memory.
+    pub(super) fn begin(sample: &Sample, least: Bytes, tree: &Tree) -> Self {
         let large = sample.processes.iter().filter(|process| !process.kernel_thread);
         let mut large: Vec<(Bytes, Identity)> = large
             .filter_map(|process| Some((process.resident?, process.identity)))
@@ -37,7 +37,10 @@ impl Steps {
             .collect();
         large.sort_unstable_by_key(|(size, identity)| (std::cmp::Reverse(*size), *identity));
         large.truncate(MOST_PROCESSES);
-        Self { processes: large.into_iter().map(|(_, identity)| identity).collect(), ..Self::default() }
+        let processes = large.into_iter().map(|(_, identity)| identity).collect();
+        let mut steps = Self { processes, ..Self::default() };
+        steps.look(tree, &Places::new([sample]));
+        steps
     }
 
     /// One step: time since the last one counts for the CPU on which a thread is now.
@@ -105,14 +108,14 @@ mod tests {
             ..Sample::default()
         };
         let places = Places::new([&sample]);
-        let mut steps = Steps::begin(&sample, Bytes::MIB);
-        for (used, cpu) in [(1000, 2), (1040, 3), (1050, 0), (1050, 2), (1090, 2)] {
+        let mut steps = Steps::begin(&sample, Bytes::MIB, &step(1000, 2));
+        for (used, cpu) in [(1040, 3), (1050, 0), (1050, 2), (1090, 2)] {
             steps.look(&step(used, cpu), &places);
         }
         let seen = [(NodeId::new(0), ticks(10)), (NodeId::new(1), ticks(80))];
         assert_eq!(steps.seen(identity), Some(&seen.into()));
         // One that is small is not looked at, one that has ended is forgotten.
-        assert!(Steps::begin(&sample, Bytes::GIB).processes.is_empty());
+        assert!(Steps::begin(&sample, Bytes::GIB, &step(1000, 2)).processes.is_empty());
         steps.look(&Tree::memory(Memory::new()), &places);
         assert!(steps.last.is_empty());
     }

@@ -59,6 +59,8 @@ pub(super) struct Watcher {
     machine: Machine,
     sampler: Sampler,
     before: Sample,
+    /// Where processes run since that sample: actions are within the next window.
+    steps: Steps,
     policies: PolicyCache,
     everyone: Allowed,
     windows: u32,
@@ -89,7 +91,16 @@ impl Watcher {
         measuring::wait(Instant::now() + WARM_UP, interrupt, || false);
         let before = sampler.sample(Moment::now());
         let everyone = first(&tree)?;
-        Ok(Self { tree, machine, sampler, before, policies: PolicyCache::default(), everyone, windows: 0 })
+        Ok(Self {
+            steps: Steps::begin(&before, least, &tree),
+            tree,
+            machine,
+            sampler,
+            before,
+            policies: PolicyCache::default(),
+            everyone,
+            windows: 0,
+        })
     }
 
     /// The machine.
@@ -117,13 +128,12 @@ impl Watcher {
         interrupt: &AtomicBool,
     ) -> Result<Window, Failure> {
         let end = Instant::now().checked_add(length).ok_or_else(|| Failure::usage("--window is too long"))?;
-        let mut steps = Steps::begin(&self.before, controller.limits().least_size);
         let places = Places::new([&self.before]);
-        steps.look(&self.tree, &places);
+        self.steps.look(&self.tree, &places);
         for left in (0..STEPS).rev() {
             let step = end.checked_sub(length / STEPS * left).unwrap_or(end);
             measuring::wait(step, interrupt, || false);
-            steps.look(&self.tree, &places);
+            self.steps.look(&self.tree, &places);
         }
         if interrupt.load(Ordering::Relaxed) {
             return Ok(Window::Ended);
@@ -147,7 +157,7 @@ impl Watcher {
         };
         for process in &mut situation.processes {
             let cpu = process.change.as_mut().and_then(|change| change.cpu.as_mut());
-            if let Some((cpu, seen)) = cpu.zip(steps.seen(process.process.identity)) {
+            if let Some((cpu, seen)) = cpu.zip(self.steps.seen(process.process.identity)) {
                 cpu.attribute(seen);
             }
         }
@@ -171,6 +181,7 @@ impl Watcher {
         let plan = controller.observe(&Observation { facts: &facts, ..seen });
         self.policies.retain(|identity| now.process(identity).is_some());
         self.sampler.always_locate(in_need(&plan));
+        self.steps = Steps::begin(&now, least, &self.tree);
         self.before = now;
         Ok(Window::Seen(plan))
     }
