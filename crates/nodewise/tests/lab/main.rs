@@ -61,8 +61,9 @@ const PLUGGED: (&str, &str) = (
     "-m slots=1,maxmem=4G -object memory-backend-ram,id=later,size=256M -device pc-dimm,memdev=later,node=2",
 );
 
-/// A machine for managers of placement, with room for programs of the size from which numad moves any.
-const MANAGED: &str = "4x(1c 1G); dist=20";
+/// A machine for managers of placement, with room for programs of the size from which numad moves any, and two CPUs on each
+/// node: beside a thread that was kept on a node with one CPU nothing else finds time there.
+const MANAGED: &str = "4x(2c 1G); dist=20";
 
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Two are cut into emulated nodes, two have a window for CXL memory, three a slower tier:

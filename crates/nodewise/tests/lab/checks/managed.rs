@@ -29,7 +29,7 @@ const MEMORY: u64 = 320 << 10;
 const DUTY: u32 = 60;
 /// Programs that start, and how many of them run at one time.
 const PROGRAMS: u64 = 12;
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 4;
 /// The time in which numad goes into the background.
 const START: Duration = Duration::from_secs(2);
 /// Time between two looks at all programs.
@@ -231,6 +231,25 @@ fn migrated() -> Result<u64, String> {
     found.and_then(|count| count.parse().ok()).ok_or_else(|| "no pgmigrate_success".to_owned())
 }
 
+/// Remote bytes of looks, and all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remote {
+    away: f64,
+    all: f64,
+}
+
+impl Remote {
+    fn add(&mut self, (away, all): (f64, f64)) {
+        self.away += away;
+        self.all += all;
+    }
+
+    /// In percent.
+    fn share(self) -> f64 {
+        self.away / f64::max(self.all, 1.0) * 100.0
+    }
+}
+
 /// All programs under one manager, which is killed in the middle.
 fn managed(context: &Context, manager: Manager) -> Result<(), String> {
     let length = context.length.ok_or("expected a length")?;
@@ -244,8 +263,9 @@ fn managed(context: &Context, manager: Manager) -> Result<(), String> {
     let (begun, moved) = (Instant::now(), migrated()?);
     let each = length * AT_ONCE as u32 / PROGRAMS as u32;
     let (mut running, mut next): (Vec<Running>, u64) = (Vec::new(), 0);
-    let (mut remote, mut all, mut broken, mut looks) = (0.0, 0.0, Vec::new(), 0u32);
-    let mut killed = 0u32;
+    // Of all programs, and of those that others did not place.
+    let (mut remote, mut of_free) = (Remote::default(), Remote::default());
+    let (mut broken, mut killed) = (Vec::new(), 0u32);
     let mut shares: Vec<String> = Vec::new();
     while begun.elapsed() < length {
         running.retain_mut(|program| {
@@ -262,19 +282,28 @@ fn managed(context: &Context, manager: Manager) -> Result<(), String> {
             next += 1;
         }
         std::thread::sleep(LOOK);
-        let mut of_look = (0.0, 0.0);
+        let mut of_look = Remote::default();
         for program in &mut running {
             match program.look(context) {
-                Ok((away, size)) => of_look = (of_look.0 + away, of_look.1 + size),
+                Ok(seen) => {
+                    of_look.add(seen);
+                    if matches!(program.placed, Placed::Free) {
+                        of_free.add(seen);
+                    }
+                }
                 // The kernel kills programs where a node that others bound them to is full: no manager did that.
                 Err(_) if program.has_ended() => program.until = Instant::now(),
                 Err(why) => broken.push(why),
             }
         }
-        (remote, all, looks) = (remote + of_look.0, all + of_look.1, looks + 1);
-        shares.push(format!("{:.0}", of_look.0 / f64::max(of_look.1, 1.0) * 100.0));
+        remote.add((of_look.away, of_look.all));
+        shares.push(format!("{:.0}", of_look.share()));
         // The middle: it is killed, maybe while pages move, and another one begins where that has left things.
-        if child.is_some() && begun.elapsed() > length / 2 && looks > 1 && !shares.contains(&"|".to_owned()) {
+        if child.is_some()
+            && begun.elapsed() > length / 2
+            && shares.len() > 1
+            && !shares.contains(&"|".to_owned())
+        {
             kill(&mut child);
             shares.push("|".to_owned());
             child = manager.start(context, &journal, &words_file)?;
@@ -283,8 +312,9 @@ fn managed(context: &Context, manager: Manager) -> Result<(), String> {
     kill(&mut child);
     let moved = (migrated()? - moved) * 4096;
     println!(
-        "{FIGURE}{manager:?}: remote share {:.1} % of {next} programs in {:.0} s, {} MiB moved, {} times against what others set, {killed} programs ended too early; by look: {}",
-        remote / f64::max(all, 1.0) * 100.0,
+        "{FIGURE}{manager:?}: remote share {:.1} % of {next} programs, {:.1} % of those that others did not place, in {:.0} s, {} MiB moved, {} times against what others set, {killed} programs ended too early; by look: {}",
+        remote.share(),
+        of_free.share(),
         begun.elapsed().as_secs_f64(),
         moved >> 20,
         broken.len(),
