@@ -14,7 +14,7 @@ use nodewise_machine::{Bytes, NodeId};
 use crate::parse::numa_maps::{Mapping, MappingKind, parse_line};
 use crate::parse::{Problems, pid_stat, smaps};
 use crate::paths;
-use crate::process::Pid;
+use crate::process::{Pid, claims};
 use crate::tree::{ReadError, Tree};
 
 /// The use of memory in its process.
@@ -98,8 +98,26 @@ pub struct Mapped {
 /// # Errors
 /// A file that cannot be read.
 pub fn mappings(tree: &Tree, pid: Pid) -> Result<Option<Vec<Mapped>>, ReadError> {
+    Ok(mappings_and_policies(tree, pid)?.map(|read| read.mappings))
+}
+
+/// Mappings of a process that have pages, and the policies over all of its mappings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingsAndPolicies {
+    pub mappings: Vec<Mapped>,
+    /// As [`claims::mapping_policies`] reads them.
+    pub policies: Option<Vec<String>>,
+}
+
+/// Reads [`mappings`], and from the same walk of the page tables the policies over them.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn mappings_and_policies(tree: &Tree, pid: Pid) -> Result<Option<MappingsAndPolicies>, ReadError> {
     let (mut lines, mut problems) = (Vec::new(), Problems::default());
+    let mut policies = claims::MappingPolicies::default();
     let there = tree.read_lines(&paths::numa_maps(pid), &mut |line| {
+        policies.push(line);
         // Most mappings have no pages, and say nothing then.
         if line.contains(" N") {
             lines.extend(parse_line(line, 0, &mut problems));
@@ -123,7 +141,8 @@ pub fn mappings(tree: &Tree, pid: Pid) -> Result<Option<Vec<Mapped>>, ReadError>
     }
     let extents: BTreeMap<u64, smaps::Mapping> =
         smaps::parse(&extents).value.into_iter().map(|extent| (extent.start, extent)).collect();
-    Ok(Some(lines.iter().filter_map(|line| joined(line, extents.get(&line.start)?)).collect()))
+    let mappings = lines.iter().filter_map(|line| joined(line, extents.get(&line.start)?)).collect();
+    Ok(Some(MappingsAndPolicies { mappings, policies: policies.finish() }))
 }
 
 fn joined(line: &Mapping, extent: &smaps::Mapping) -> Option<Mapped> {
@@ -211,6 +230,8 @@ AnonHugePages:         0 kB
         assert_eq!(found[1].pages, [(NodeId::new(0), 1000), (NodeId::new(1), 24)].into());
         assert_eq!(started_at_ticks(&tree, Pid::new(7)).unwrap(), Some(4711));
         assert_eq!(mappings(&tree, Pid::new(8)).unwrap(), None);
+        let read = mappings_and_policies(&tree, Pid::new(7)).unwrap().unwrap();
+        assert_eq!((read.policies, read.mappings), (Some(vec!["bind:0".to_owned()]), found));
         assert_eq!(started_at_ticks(&tree, Pid::new(8)).unwrap(), None);
     }
 

@@ -23,7 +23,7 @@ use crate::live_pages::LivePages;
 use crate::{output, progress};
 
 /// Free memory that a target keeps: one part in this number of its size.
-const KEPT: u64 = 100;
+pub(crate) const KEPT: u64 = 100;
 
 /// The memory of a process.
 pub struct Process<'a> {

@@ -138,23 +138,41 @@ fn policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
 /// `/proc/PID/numa_maps`: the kernel walks the page tables for it, 84 ns for each small page, because no other file has
 /// policies.
 pub fn mapping_policies(tree: &Tree, pid: Pid) -> Option<Vec<String>> {
-    let (mut policies, mut is_whole, mut lines) = (Vec::<String>::new(), true, 0u32);
-    let mut problems = Problems::default();
-    let there = tree.read_lines(&paths::numa_maps(pid), &mut |line| {
-        lines = lines.saturating_add(1);
+    let mut policies = MappingPolicies::default();
+    let there = tree.read_lines(&paths::numa_maps(pid), &mut |line| policies.push(line));
+    policies.finish().filter(|_| there == Ok(true))
+}
+
+/// The policies of mappings, from `numa_maps` line by line.
+#[derive(Default)]
+pub(crate) struct MappingPolicies {
+    policies: Vec<String>,
+    lines: u32,
+    is_cut: bool,
+    problems: Problems,
+}
+
+impl MappingPolicies {
+    /// Takes the next line.
+    pub(crate) fn push(&mut self, line: &str) {
+        self.lines = self.lines.saturating_add(1);
         match line.split_ascii_whitespace().nth(1) {
-            None => is_whole = false,
+            None => self.is_cut = true,
             Some("default") => {}
             Some(word) => {
-                let read = numa_maps::parse_line(line, lines, &mut problems);
+                let read = numa_maps::parse_line(line, self.lines, &mut self.problems);
                 let policy = read.map_or_else(|| word.to_owned(), |mapping| mapping.policy_text);
-                if !policies.contains(&policy) {
-                    policies.push(policy);
+                if !self.policies.contains(&policy) {
+                    self.policies.push(policy);
                 }
             }
         }
-    });
-    (there == Ok(true) && is_whole && lines > 0).then_some(policies)
+    }
+
+    /// Those that are not the default, each once; `None` where a line was cut, and where none came.
+    pub(crate) fn finish(self) -> Option<Vec<String>> {
+        (!self.is_cut && self.lines > 0).then_some(self.policies)
+    }
 }
 
 /// Addresses of the program that a process runs: `exec` keeps the process and changes them. `None` where they are not

@@ -1,6 +1,6 @@
 //! One action on a process: CPUs of its threads, then its pages, each step in the journal first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use nodewise_diagnose::balance::{Action, Done, Limits};
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
 use nodewise_source::mapped::saved::{Moved, Run};
-use nodewise_source::mapped::{MemoryKind, mappings};
+use nodewise_source::mapped::{Mapped, MemoryKind};
 use nodewise_source::process::claims;
 use nodewise_source::sample::{Allowed, Moment};
 use nodewise_source::tree::Tree;
@@ -73,10 +73,13 @@ impl Actor<'_> {
         let mut acted = Acted { done: Done::default(), ending: DONE.to_owned(), took: Duration::ZERO };
         let pid = action.process.identity.pid;
         let mut guard = self.guard(action);
-        if let Err(why) = kept.has_room().and_then(|()| guard.confirm()) {
-            acted.ending = why;
-            return Ok(acted);
-        }
+        let mappings = match kept.has_room().and_then(|()| guard.confirm()) {
+            Ok(mappings) => mappings,
+            Err(why) => {
+                acted.ending = why;
+                return Ok(acted);
+            }
+        };
         let began = Began {
             process: entries::process(&action.process),
             at_ticks: to_ticks(Moment::now().since_boot),
@@ -91,7 +94,7 @@ impl Actor<'_> {
             }
         }
         if acted.ending == DONE && !action.means.targets().is_empty() {
-            self.move_pages(kept, id, action, &mut guard, &mut acted)?;
+            self.move_pages(kept, id, action, &mappings, &mut guard, &mut acted)?;
         }
         kept.write(Some(id), entries::ended(&acted))?;
         Ok(acted)
@@ -172,6 +175,7 @@ impl Actor<'_> {
         kept: &mut Kept,
         id: u64,
         action: &Action,
+        mappings: &[Mapped],
         guard: &mut Guard<'_>,
         acted: &mut Acted,
     ) -> Result<(), Failure> {
@@ -179,11 +183,7 @@ impl Actor<'_> {
         let goal = goal(action);
         let kinds: Vec<MemoryKind> =
             MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::File).collect();
-        let Some(mappings) = mappings(self.tree, identity.pid).ok().flatten() else {
-            acted.ending = "where its pages are cannot be read".to_owned();
-            return Ok(());
-        };
-        let regions = regions(&mappings, &kinds, None, &goal);
+        let regions = regions(mappings, &kinds, None, &goal);
         let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };
         let page = Bytes::new(page_size() as u64);
         let kept_size = kept.size();
@@ -213,6 +213,7 @@ impl Actor<'_> {
             failed: self.limits.failed,
             page,
             left: action.most,
+            rooms: BTreeMap::new(),
             ended: None,
         };
         let limits = engine::Limits {
@@ -349,6 +350,8 @@ struct Bounded<'a, 'g> {
     failed: f64,
     page: Bytes,
     left: Bytes,
+    /// The room of its targets for the next chunk: the files that say it are long on a machine with many CPUs.
+    rooms: BTreeMap<NodeId, Option<Bytes>>,
     /// Why it ends early.
     ended: Option<String>,
 }
@@ -366,6 +369,7 @@ impl Surroundings for Bounded<'_, '_> {
 
     fn sleep(&mut self, time: Duration) {
         self.inner.sleep(time);
+        self.rooms.clear();
     }
 
     fn is_interrupted(&self) -> bool {
@@ -386,8 +390,15 @@ impl Surroundings for Bounded<'_, '_> {
 
     fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes> {
         // A chunk fits into the room.
-        let inner = self.inner.room(node, kind, page_size);
-        let room = self.guard.room(node, self.page).zip(inner).map(|(room, inner)| room.min(inner));
+        let mut room = match self.rooms.get(&node) {
+            Some(room) => *room,
+            None => self.guard.room(node, self.page),
+        };
+        self.rooms.insert(node, room);
+        if kind == MemoryKind::Hugetlb {
+            let pool = self.inner.room(node, kind, page_size);
+            room = room.zip(pool).map(|(room, pool)| room.min(pool));
+        }
         if room.is_none() {
             self.end("the room of its target is not readable any more");
         }
@@ -397,6 +408,7 @@ impl Surroundings for Bounded<'_, '_> {
 
     fn progress(&mut self, report: &MigrationReport, state: State) {
         self.inner.progress(report, state);
+        self.rooms.clear();
         if report.paused >= MOST_PAUSE {
             self.end("it waited for room or for the memory of others, until the plan was too old");
         }

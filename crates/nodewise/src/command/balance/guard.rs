@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::balance::{Limits, Never, claimed, explicit_policy, is_default, places_others};
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
+use nodewise_source::mapped::{Mapped, mappings_and_policies};
 use nodewise_source::process::{claims, family, group, search, status};
 use nodewise_source::sample::{Allowed, Identity, Life};
 use nodewise_source::spare::{has_swap, node_room};
@@ -12,6 +13,7 @@ use nodewise_source::system::counters;
 use nodewise_source::tree::Tree;
 
 use super::watch::facts;
+use crate::migration::live::KEPT;
 
 /// A look takes at most one part in this number of the time.
 const PART: u32 = 50;
@@ -100,18 +102,31 @@ impl<'a> Guard<'a> {
     /// Looks at mappings and other programs, and says when to do that again.
     fn memory_in_time(&mut self) -> Result<(), String> {
         let begun = Instant::now();
-        self.memory()?;
+        self.memory(claims::mapping_policies(self.tree, self.identity.pid))?;
         self.next_all = Instant::now() + ALL.max(begun.elapsed() * PART);
         Ok(())
     }
 
-    /// Looks at everything, and whether it has children, which would inherit CPUs.
-    pub(super) fn confirm(&mut self) -> Result<(), String> {
+    /// Looks at everything, and whether it has children, which would inherit CPUs. Returns its mappings where pages are to
+    /// move: the kernel walks all of its page tables for them, as it does for their policies.
+    pub(super) fn confirm(&mut self) -> Result<Vec<Mapped>, String> {
         self.threads()?;
-        if self.reason == Reason::Named {
-            return Ok(());
+        let (pid, begun) = (self.identity.pid, Instant::now());
+        let read = (!self.targets.is_empty()).then(|| mappings_and_policies(self.tree, pid));
+        let read = read.map(|read| read.ok().flatten().ok_or("where its pages are cannot be read"));
+        let read = read.transpose()?;
+        if self.reason == Reason::Found {
+            match &read {
+                Some(read) => self.memory(read.policies.clone())?,
+                None => self.memory(claims::mapping_policies(self.tree, pid))?,
+            }
+            self.next_all = Instant::now() + ALL.max(begun.elapsed() * PART);
+            self.family_and_claims()?;
         }
-        self.memory_in_time()?;
+        Ok(read.map(|read| read.mappings).unwrap_or_default())
+    }
+
+    fn family_and_claims(&self) -> Result<(), String> {
         let pid = self.identity.pid;
         if self.cpus.is_some() && family(self.tree, pid).len() > 1 {
             return Err("it has children, which would inherit its CPUs".to_owned());
@@ -181,8 +196,9 @@ impl<'a> Guard<'a> {
             || self.reason == Reason::Named && self.cpus.is_some_and(|own| cpus.is_subset(own))
     }
 
-    fn memory(&self) -> Result<(), String> {
-        if let Some(why) = policy_now(self.tree, self.identity.pid)? {
+    /// Whether the policies of its mappings allow to touch it, and no other program places processes.
+    fn memory(&self, policies: Option<Vec<String>>) -> Result<(), String> {
+        if let Some(why) = forbidden_by(policies)? {
             return Err(format!("changed meanwhile: it {why}"));
         }
         let all = search::all(self.tree).map_err(|error| error.to_string())?;
@@ -193,11 +209,14 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Memory that a node may still take; `None` where that is not known.
+    /// Memory that a node may still take, of what is free beside the part that every migration leaves; `None` where that is
+    /// not known.
     pub(super) fn room(&self, node: NodeId, page: Bytes) -> Option<Bytes> {
         let now = node_room(self.tree, node, page)?;
         let room = nodewise_diagnose::balance::room;
-        Some(room(now.size, now.free, now.available, now.high, self.has_swap, self.limits))
+        let room = room(now.size, now.free, now.available, now.high, self.has_swap, self.limits);
+        let beside = now.free.get().saturating_sub(now.high.get().saturating_add(now.size.get() / KEPT));
+        Some(room.min(Bytes::new(beside)))
     }
 }
 
@@ -214,7 +233,10 @@ fn untouched(claims: &claims::Claims) -> Result<(), String> {
 
 /// Why the policies of a process's mappings forbid to touch it now; `None` where they do not.
 pub(super) fn policy_now(tree: &Tree, pid: Pid) -> Result<Option<Never>, String> {
-    let policies = claims::mapping_policies(tree, pid);
+    forbidden_by(claims::mapping_policies(tree, pid))
+}
+
+fn forbidden_by(policies: Option<Vec<String>>) -> Result<Option<Never>, String> {
     Ok(explicit_policy(&policies.ok_or("the policies of its memory are not readable")?))
 }
 
