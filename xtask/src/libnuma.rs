@@ -9,16 +9,21 @@ mod symbols;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use nodewise_lab::Arch;
+use anyhow::{Context, Result, bail};
 
+use crate::platform::Platform;
 use build::Tools;
 use places::Places;
 pub use symbols::versioned;
 
-/// That of this machine; `None` on one that the library is not built for.
-pub fn own() -> Option<Arch> {
-    Arch::from_compiler(std::env::consts::ARCH)
+/// The platform of this machine.
+///
+/// # Errors
+/// The library is not built for it.
+pub fn own() -> Result<Platform> {
+    let built_for = Platform::ALL.map(Platform::compiler).join(", ");
+    let own = Platform::own();
+    own.with_context(|| format!("libnuma is built for {built_for}, and this is {}", std::env::consts::ARCH))
 }
 
 /// Where the library is put, as the options say.
@@ -42,28 +47,26 @@ impl Destination {
 
 /// Builds the library for one machine into a folder with `lib`, `lib/pkgconfig` and `include`, and
 /// compares its symbols.
-pub fn run(root: &Path, arch: Option<Arch>, destination: Destination) -> Result<()> {
-    let Some(arch) = arch.or_else(own) else {
-        bail!("libnuma is built for x86_64 and aarch64, and this is {}", std::env::consts::ARCH);
-    };
-    let usual = || build::target_folder(root).join("libnuma").join(arch.compiler());
+pub fn run(root: &Path, platform: Option<Platform>, destination: Destination) -> Result<()> {
+    let platform = platform.map_or_else(own, Ok)?;
+    let usual = || build::target_folder(root).join("libnuma").join(platform.compiler());
     let out = destination.out.unwrap_or_else(usual);
     let libdir = match destination.libdir {
         Some(libdir) => libdir,
-        None if destination.multiarch => places::multiarch(arch),
+        None if destination.multiarch => places::multiarch(platform),
         None => PathBuf::from("lib"),
     };
     let places = Places::new(&out, destination.prefix, libdir)?;
-    let tools = Tools::find(arch)?;
-    build::build(root, arch, &tools, &places)?;
+    let tools = Tools::find(platform)?;
+    build::build(root, platform, &tools, &places)?;
     let library = places.lib().join("libnuma.so.1");
-    let differences = symbols::compare(root, arch, &tools, &library)?;
+    let differences = symbols::compare(root, platform, &tools, &library)?;
     for difference in &differences {
         println!("{difference}");
     }
     if !differences.is_empty() {
-        bail!("{} differs from crates/libnuma/link/abi/{}.txt", library.display(), arch.compiler());
+        bail!("{} differs from crates/libnuma/link/abi/{}", library.display(), symbols::list_of(platform));
     }
-    println!("libnuma for {}: all symbols are as they should be: {}", arch.compiler(), out.display());
+    println!("libnuma for {}: all symbols are as they should be: {}", platform.compiler(), out.display());
     Ok(())
 }

@@ -39,7 +39,9 @@
 //! - `dist.rs` `cargo xtask dist`, the command as one static file
 //! - `package.rs` `cargo xtask package`; in `package/` the command in both forms (`package/binary.rs`), files where they
 //!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
-//!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`)
+//!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`), also of other
+//!   platforms (`package/emulated.rs`)
+//! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
 //!   what is looked at (`pages/reports.rs`)
@@ -63,6 +65,7 @@ mod libnuma;
 mod migrate_soak;
 mod package;
 mod pages;
+mod platform;
 mod program;
 mod setup;
 mod site;
@@ -80,6 +83,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use nodewise_lab::Arch;
 use nodewise_machine::Bytes;
+use platform::Platform;
 
 #[derive(Parser)]
 #[command(about = "What is done to nodewise rather than by it", disable_help_subcommand = true)]
@@ -276,9 +280,9 @@ enum Task {
     },
     /// Make packages for Debian and RPM, a tarball, a list of parts, and sums
     Package {
-        /// The machine to build for: x86_64, aarch64 [default: this one]
-        #[arg(long, value_parser = arch_of_compilers)]
-        arch: Option<Arch>,
+        /// The machine to build for: x86_64, aarch64, riscv64, powerpc64le [default: this one]
+        #[arg(long, value_parser = platform)]
+        arch: Option<Platform>,
         /// Cargo's profile; dev is quick, and made to be tried only
         #[arg(long, default_value = "dist")]
         profile: String,
@@ -294,9 +298,15 @@ enum Task {
         /// The releases
         #[arg(default_values = ["bookworm", "trixie"])]
         releases: Vec<String>,
+        /// The machine of the packages, emulated if it is not this one: x86_64, aarch64, riscv64, powerpc64le
+        #[arg(long, value_parser = platform)]
+        arch: Option<Platform>,
         /// Where the packages are [default: target/package]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
+        /// Make the packages first, of this command: what the tests do with the one that they compiled
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "out"])]
+        command: Option<PathBuf>,
     },
     /// Build Python's nodewise as a wheel with the command inside
     Wheel {
@@ -323,9 +333,9 @@ enum Task {
     },
     /// Build libnuma.so.1 and libnuma.a and compare their symbols with the list
     Libnuma {
-        /// The machine to build for: x86_64, aarch64 [default: this one]
-        #[arg(long, value_parser = arch_of_compilers)]
-        arch: Option<Arch>,
+        /// The machine to build for: x86_64, aarch64, riscv64, powerpc64le [default: this one]
+        #[arg(long, value_parser = platform)]
+        arch: Option<Platform>,
         /// The folder to build into, as lib and include [default: target/libnuma/ARCH]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -439,8 +449,11 @@ fn main() -> ExitCode {
                 let packaging = package::Packaging::new(&root, arch, &profile, out)?;
                 if twice { package::twice(&packaging) } else { package::run(&packaging).map(drop) }
             }),
-            Task::PackageRoots { releases, out } => root().and_then(|root| {
-                package::roots::run(&package::Packaging::new(&root, None, "dist", out)?, &releases)
+            Task::PackageRoots { releases, command: Some(command), .. } => {
+                root().and_then(|root| package::roots::quick(&root, &command, &releases))
+            }
+            Task::PackageRoots { releases, arch, out, .. } => root().and_then(|root| {
+                package::roots::run(&package::Packaging::new(&root, arch, "dist", out)?, &releases)
             }),
             Task::Wheel { command, out, check, guest } => root().and_then(|root| {
                 let out = out.unwrap_or_else(|| root.join("target/package"));
@@ -492,16 +505,13 @@ fn main() -> ExitCode {
 
 /// Reads Debian's name of an architecture.
 fn arch(text: &str) -> Result<Arch, String> {
-    Arch::from_debian(text).ok_or_else(|| expected(Arch::debian))
+    Arch::from_debian(text).ok_or_else(|| format!("expected {}", Arch::ALL.map(Arch::debian).join(" or ")))
 }
 
-/// Reads the name that compilers have for an architecture.
-fn arch_of_compilers(text: &str) -> Result<Arch, String> {
-    Arch::from_compiler(text).ok_or_else(|| expected(Arch::compiler))
-}
-
-fn expected(name: fn(Arch) -> &'static str) -> String {
-    format!("expected {}", Arch::ALL.map(name).join(" or "))
+/// Reads the name that compilers have for a platform.
+fn platform(text: &str) -> Result<Platform, String> {
+    let expected = || format!("expected {}", Platform::ALL.map(Platform::compiler).join(" or "));
+    Platform::from_compiler(text).ok_or_else(expected)
 }
 
 /// The root of the repository.

@@ -4,8 +4,9 @@
 //! the trees: what they hold is decided in one place. Dates are those of the last commit, and paths of the builder
 //! are not in the programs: the same commit gives the same bytes.
 
-mod binary;
+pub mod binary;
 mod debian;
+mod emulated;
 pub mod parts;
 pub mod roots;
 mod rpm;
@@ -17,21 +18,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use nodewise_lab::Arch;
 
+use crate::platform::Platform;
 use crate::{libnuma, program};
 use binary::Binaries;
+use debian::Compression;
+use libnuma::build::Tools;
 use tree::Trees;
 
 /// Debian's packages with the programs that make packages.
 const TOOLS: [&str; 5] = ["dpkg-dev", "xz-utils", "rpm", "gzip", "binutils"];
+/// Those for Debian's packages alone.
+const TOOLS_FOR_DEBIAN: [&str; 3] = ["dpkg-dev", "gzip", "binutils"];
 
 /// The choices for packages: what, and for whom.
 #[derive(Clone)]
 pub struct Packaging {
     /// The clone.
     pub root: PathBuf,
-    pub arch: Arch,
+    pub platform: Platform,
     /// Cargo's profile.
     pub profile: String,
     /// Where the packages go.
@@ -43,11 +48,11 @@ pub struct Packaging {
 
 impl Packaging {
     /// A packaging of the clone, into its target folder unless another is named.
-    pub fn new(root: &Path, arch: Option<Arch>, profile: &str, out: Option<PathBuf>) -> Result<Self> {
-        let arch = arch.or_else(libnuma::own).context("packages are made for x86_64 and aarch64")?;
+    pub fn new(root: &Path, platform: Option<Platform>, profile: &str, out: Option<PathBuf>) -> Result<Self> {
+        let platform = platform.map_or_else(libnuma::own, Ok)?;
         Ok(Self {
             root: root.to_owned(),
-            arch,
+            platform,
             profile: profile.to_owned(),
             out: out.unwrap_or_else(|| root.join("target/package")),
             version: version(root)?,
@@ -57,27 +62,20 @@ impl Packaging {
 
     /// A folder of this run below the packages.
     fn work(&self, name: &str) -> PathBuf {
-        self.out.join("work").join(self.arch.compiler()).join(name)
+        self.out.join("work").join(self.platform.compiler()).join(name)
     }
 }
 
 /// Makes all packages of a machine, and names them with their sizes.
 pub fn run(packaging: &Packaging) -> Result<Vec<PathBuf>> {
     need(&TOOLS)?;
-    let binaries = Binaries::build(packaging)?;
-    let libnuma = packaging.work("libnuma");
-    empty(&libnuma)?;
-    let destination = libnuma::Destination {
-        out: Some(libnuma.clone()),
-        prefix: Some("/usr".into()),
-        multiarch: true,
-        ..libnuma::Destination::default()
-    };
-    libnuma::run(&packaging.root, Some(packaging.arch), destination)?;
-    let trees = Trees::lay_out(packaging, &binaries, &libnuma)?;
-    let mut made = debian::make(packaging, &trees)?;
+    need_compiler(packaging.platform)?;
+    let tools = Tools::find(packaging.platform)?;
+    let Binaries { dynamic, fixed } = Binaries::build(packaging, &tools)?;
+    let trees = Trees::lay_out(packaging, &dynamic, &tools, &library(packaging)?)?;
+    let mut made = debian::make(packaging, &trees, Compression::Small)?;
     made.extend(rpm::make(packaging, &trees)?);
-    made.push(tarball::make(packaging, &binaries, &trees)?);
+    made.push(tarball::make(packaging, &fixed, &tools, &trees)?);
     made.push(parts::make(packaging)?);
     made.push(sums(packaging, &made)?);
     for file in &made {
@@ -85,6 +83,30 @@ pub fn run(packaging: &Packaging) -> Result<Vec<PathBuf>> {
         println!("{:>9} KiB  {}", size.div_ceil(1024), file.display());
     }
     Ok(made)
+}
+
+/// Makes Debian's packages around a command that is compiled already, quickly, to be tried: they are not compressed.
+pub fn around(packaging: &Packaging, command: &Path) -> Result<Vec<PathBuf>> {
+    need(&TOOLS_FOR_DEBIAN)?;
+    need_compiler(packaging.platform)?;
+    empty(&packaging.out)?;
+    let tools = Tools::find(packaging.platform)?;
+    let trees = Trees::lay_out(packaging, command, &tools, &library(packaging)?)?;
+    debian::make(packaging, &trees, Compression::None)
+}
+
+/// Builds libnuma into a folder of this run.
+fn library(packaging: &Packaging) -> Result<PathBuf> {
+    let folder = packaging.work("libnuma");
+    empty(&folder)?;
+    let destination = libnuma::Destination {
+        out: Some(folder.clone()),
+        prefix: Some("/usr".into()),
+        multiarch: true,
+        ..libnuma::Destination::default()
+    };
+    libnuma::run(&packaging.root, Some(packaging.platform), destination)?;
+    Ok(folder)
 }
 
 /// Makes everything twice, and compares the bytes.
@@ -106,13 +128,18 @@ pub fn twice(packaging: &Packaging) -> Result<()> {
 fn sums(packaging: &Packaging, files: &[PathBuf]) -> Result<PathBuf> {
     let names = files.iter().filter_map(|file| file.file_name());
     let text = program::read(Command::new("sha256sum").current_dir(&packaging.out).args(names))?;
-    let file = packaging.out.join(format!("SHA256SUMS.{}", packaging.arch.debian()));
+    let file = packaging.out.join(format!("SHA256SUMS.{}", packaging.platform.debian()));
     fs::write(&file, text)?;
     Ok(file)
 }
 
+/// Installs the compiler for a platform where it is missing, or says how.
+pub fn need_compiler(platform: Platform) -> Result<()> {
+    need(&platform.packages().iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 /// Installs those of the packages that are missing, or says how.
-fn need(packages: &[&str]) -> Result<()> {
+pub fn need(packages: &[&str]) -> Result<()> {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
     program::need_packages(&missing)
 }

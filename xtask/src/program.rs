@@ -65,9 +65,17 @@ pub fn need_packages(missing: &[&str]) -> Result<()> {
 
 /// Installs packages of Debian's; only root can.
 pub fn install_packages(packages: &[&str]) -> Result<()> {
-    let mut command = Command::new("apt-get");
-    command.args(INSTALL).args(packages);
-    quiet(command.env("DEBIAN_FRONTEND", "noninteractive"))
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command.args(INSTALL).args(packages);
+        quiet(command.env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    install().or_else(|_| {
+        // apt knows no package yet, or versions that the archive no longer has. If a foreign source cannot be reached,
+        // the rest of the lists is new.
+        let _ = quiet(Command::new("apt-get").arg("update"));
+        install()
+    })
 }
 
 /// Runs a program whose output the user should see.

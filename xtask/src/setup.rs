@@ -6,7 +6,7 @@
 mod apt;
 mod kernel;
 mod modules;
-mod system;
+pub mod system;
 mod target;
 
 use std::fs::{self, File};

@@ -13,6 +13,8 @@ use nodewise_lab::lab::TEST_VARIABLE;
 
 use self::account::Account;
 use self::lanes::Until;
+use crate::libnuma::build::target_folder;
+use crate::package::roots;
 use crate::{fuzz, program, setup, tidy};
 
 /// The seed of the property tests under CI: the same for every change, so that only what changed can
@@ -111,7 +113,20 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
         lanes::accounted(&mut run(&["--doc".to_owned()]), &mut account, Until::Line, &show)
     });
     print!("\n{account}");
-    result.and(examples)
+    let packages = if skip_lab { Ok(()) } else { step(steps, "packages in clean roots", || packages(root)) };
+    result.and(examples).and(packages)
+}
+
+/// Installs, uses and removes packages of the command that was compiled for the tests.
+fn packages(root: &Path) -> Result<()> {
+    match roots::obstacle() {
+        Some(obstacle) if is_ci() => bail!("{obstacle}"),
+        Some(obstacle) => {
+            println!("skipped: {obstacle}");
+            Ok(())
+        }
+        None => roots::quick(root, &target_folder(root).join("debug/nodewise"), &roots::possible()),
+    }
 }
 
 /// Everything that looks at the text and compiles nothing.

@@ -6,6 +6,11 @@
 #define GO jmp
 #elif defined(__aarch64__)
 #define GO b
+#elif defined(__riscv)
+#define GO tail
+#elif defined(__powerpc64__) && _CALL_ELF == 2
+#define GO b
+#define HAS_TOC
 #else
 #error "say here how this machine jumps"
 #endif
@@ -15,6 +20,12 @@
 	.type	nodewise_stub_\name, %function
 	.p2align 4
 nodewise_stub_\name:
+#ifdef HAS_TOC
+	/* Callers outside of the library come with its address in r12; the branch expects the table of contents in r2. */
+	addis	2, 12, .TOC. - nodewise_stub_\name@ha
+	addi	2, 2, .TOC. - nodewise_stub_\name@l
+	.localentry	nodewise_stub_\name, . - nodewise_stub_\name
+#endif
 	GO	nodewise_v1_\name
 	.size	nodewise_stub_\name, . - nodewise_stub_\name
 	.symver	nodewise_stub_\name, \name@libnuma_1.1

@@ -23,9 +23,9 @@ type Figures = BTreeMap<(usize, String), f64>;
 
 /// Builds the library and the programs, runs them in turns, and prints a table.
 pub fn run(root: &Path) -> Result<()> {
-    let arch = own().context("libnuma is built for x86_64 and aarch64")?;
-    let out = build::target_folder(root).join("libnuma").join(arch.compiler());
-    super::run(root, Some(arch), Destination::in_folder(out.clone()))?;
+    let platform = own()?;
+    let out = build::target_folder(root).join("libnuma").join(platform.compiler());
+    super::run(root, Some(platform), Destination::in_folder(out.clone()))?;
     let lib = std::path::absolute(out.join("lib"))?;
     let original = original()?;
     let programs = tempfile::tempdir()?;

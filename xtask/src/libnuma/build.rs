@@ -15,34 +15,28 @@ use anyhow::{Context, Result, bail};
 use nodewise_lab::tools::find_program;
 
 use super::places::Places;
-use super::{Arch, own, symbols};
+use super::symbols;
+use crate::platform::Platform;
 use crate::program;
 
 /// The compiler and the programs of binutils for a machine.
 pub struct Tools {
-    prefix: &'static str,
+    prefix: String,
 }
 
 impl Tools {
     /// Finds them: by their own names for this machine, by those of Debian's cross compilers for
     /// another.
-    pub fn find(arch: Arch) -> Result<Self> {
-        let prefix = match arch {
-            _ if Some(arch) == own() => "",
-            Arch::X86 => "x86_64-linux-gnu-",
-            Arch::Arm => "aarch64-linux-gnu-",
-        };
-        let tools = Self { prefix };
+    pub fn find(platform: Platform) -> Result<Self> {
+        let is_own = Some(platform) == Platform::own();
+        let tools = Self { prefix: if is_own { String::new() } else { format!("{}-", platform.triplet()) } };
         for name in ["gcc", "ar", "objcopy", "readelf", "strip"] {
-            if find_program(&format!("{prefix}{name}")).is_none() {
-                bail!("{prefix}{name} is missing: install Debian's gcc{} and binutils", tools.suffix());
+            let name = tools.name(name);
+            if find_program(&name).is_none() {
+                bail!("{name} is missing: install Debian's {}", platform.packages().join(" and "));
             }
         }
         Ok(tools)
-    }
-
-    fn suffix(&self) -> String {
-        if self.prefix.is_empty() { String::new() } else { format!("-{}", self.prefix.trim_end_matches('-')) }
     }
 
     /// The name of one of them.
@@ -67,14 +61,14 @@ pub fn target_folder(root: &Path) -> PathBuf {
 }
 
 /// Builds everything into its places.
-pub fn build(root: &Path, arch: Arch, tools: &Tools, places: &Places) -> Result<()> {
+pub fn build(root: &Path, platform: Platform, tools: &Tools, places: &Places) -> Result<()> {
     let source = root.join("crates/libnuma");
     let (lib, include) = (places.lib(), places.include());
     fs::create_dir_all(lib.join("pkgconfig"))?;
     fs::create_dir_all(&include)?;
     let work = tempfile::tempdir()?;
     let work = work.path();
-    let archive = archive(root, arch)?;
+    let archive = archive(root, platform)?;
     fs::copy(&archive, work.join("rust.a")).with_context(|| archive.display().to_string())?;
     let link = source.join("link");
     compile(tools, work, &link.join("weak.c"), "weak.o")?;
@@ -85,7 +79,7 @@ pub fn build(root: &Path, arch: Arch, tools: &Tools, places: &Places) -> Result<
         let _ = fs::remove_file(lib.join(name));
         symlink("libnuma.so.1.0.0", lib.join(name))?;
     }
-    static_library(tools, work, &symbols::unversioned(root, arch)?)?;
+    static_library(tools, work, &symbols::unversioned(root, platform)?)?;
     fs::copy(work.join("libnuma.a"), lib.join("libnuma.a"))?;
     for name in ["numa.h", "numaif.h", "numacompat1.h"] {
         fs::copy(source.join("include").join(name), include.join(name))?;
@@ -96,14 +90,14 @@ pub fn build(root: &Path, arch: Arch, tools: &Tools, places: &Places) -> Result<
 }
 
 /// Compiles the Rust code to an archive, in a target folder of its own: cargo may be running.
-fn archive(root: &Path, arch: Arch) -> Result<PathBuf> {
+fn archive(root: &Path, platform: Platform) -> Result<PathBuf> {
     let folder = target_folder(root).join("libnuma/cargo");
-    let target = format!("{}-unknown-linux-gnu", arch.compiler());
+    let target = platform.target();
     // `core` for that machine.
-    program::add_target(&target)?;
+    program::add_target(target)?;
     let mut command = program::cargo(root);
     command.args(["rustc", "--quiet", "--package", "nodewise-libnuma", "--lib", "--release"]);
-    command.args(["--crate-type", "staticlib", "--features", "link", "--target", &target, "--target-dir"]);
+    command.args(["--crate-type", "staticlib", "--features", "link", "--target", target, "--target-dir"]);
     command.arg(&folder);
     // Link-time optimisation is what removes the paths to panics in `core`.
     for setting in ["lto=\"fat\"", "codegen-units=1", "opt-level=2"] {

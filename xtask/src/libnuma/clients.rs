@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use nodewise_lab::tools::find_program;
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
@@ -155,11 +155,11 @@ pub fn run(root: &Path, names: &[String]) -> Result<()> {
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
         bail!("no client is called {}: expected one of {}", names.join(", "), known.join(", "));
     }
-    let arch = own().context("libnuma is built for x86_64 and aarch64")?;
+    let platform = own()?;
     let here = std::path::absolute(build::target_folder(root).join("libnuma"))?;
-    super::run(root, Some(arch), Destination::in_folder(here.join(arch.compiler())))?;
+    super::run(root, Some(platform), Destination::in_folder(here.join(platform.compiler())))?;
     install(&here)?;
-    let lib = here.join(arch.compiler()).join("lib");
+    let lib = here.join(platform.compiler()).join("lib");
     let lab = Lab::find(&KernelChoice::default())?;
     let mut rows = Vec::new();
     for client in &clients {

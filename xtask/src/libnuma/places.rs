@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use nodewise_lab::Arch;
+
+use crate::platform::Platform;
 
 /// The version in `numa.pc`: the interface of 2.0.19, and what upstream has added to it since (`libnuma_2.2`), which no
 /// release of it has. Programs that need 2.0.19 or less find it new enough.
@@ -57,8 +58,8 @@ impl Places {
 }
 
 /// The folder of libraries of a machine on Debian.
-pub fn multiarch(arch: Arch) -> PathBuf {
-    Path::new("lib").join(format!("{}-linux-gnu", arch.compiler()))
+pub fn multiarch(platform: Platform) -> PathBuf {
+    Path::new("lib").join(platform.triplet())
 }
 
 #[cfg(test)]
@@ -67,7 +68,8 @@ mod tests {
 
     #[test]
     fn the_description_says_where_the_library_will_be() {
-        let places = Places::new(Path::new("/tmp/out"), Some("/usr".into()), multiarch(Arch::X86)).unwrap();
+        let places =
+            Places::new(Path::new("/tmp/out"), Some("/usr".into()), multiarch(Platform::Amd64)).unwrap();
         let template = include_str!("../../../crates/libnuma/include/numa.pc.in");
         let text = places.description(template);
         assert!(text.starts_with("prefix=/usr\nlibdir=${prefix}/lib/x86_64-linux-gnu\n"), "{text}");

@@ -1,60 +1,75 @@
 //! The command: linked with the system's C library for packages, without one for the tarball.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Packaging;
+use super::{Packaging, tree};
 use crate::dist::FIXED;
 use crate::libnuma::build::Tools;
 use crate::program;
 
-/// Both forms of the command, and the programs of binutils for them.
+/// Both forms of the command.
 pub struct Binaries {
     pub dynamic: PathBuf,
     pub fixed: PathBuf,
-    pub tools: Tools,
 }
 
 impl Binaries {
     /// Compiles both.
-    pub fn build(packaging: &Packaging) -> Result<Self> {
-        let tools = Tools::find(packaging.arch)?;
-        let (dynamic, fixed) = (build(packaging, &tools, "")?, build(packaging, &tools, FIXED)?);
-        Ok(Self { dynamic, fixed, tools })
-    }
-
-    /// The newest version of the C library whose symbols the dynamic command needs, such as `2.34`.
-    pub fn libc(&self) -> Result<String> {
-        let symbols =
-            program::read(self.tools.command("objdump", Path::new("/")).arg("-T").arg(&self.dynamic))?;
-        let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-            let numbers: Option<Vec<u32>> = rest[..end].split('.').map(|part| part.parse().ok()).collect();
-            numbers.filter(|numbers| numbers.len() > 1)
-        });
-        let newest = versions.max().context("the command needs no symbol of the C library")?;
-        Ok(newest.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
+    pub fn build(packaging: &Packaging, tools: &Tools) -> Result<Self> {
+        let dynamic = build(packaging, tools, "dynamic", "")?;
+        let fixed = build(packaging, tools, "static", FIXED)?;
+        Ok(Self { dynamic, fixed })
     }
 }
 
-fn build(packaging: &Packaging, tools: &Tools, flags: &str) -> Result<PathBuf> {
-    let triple = format!("{}-unknown-linux-gnu", packaging.arch.compiler());
-    program::add_target(&triple)?;
-    let kind = if flags.is_empty() { "dynamic" } else { "static" };
-    let target = packaging.out.join("cargo").join(kind);
-    let mut command = program::cargo(&packaging.root);
-    command
-        .args(["build", "--locked", "--package=nodewise", "--target", &triple, "--target-dir"])
-        .arg(&target);
-    command.args(["--profile", &packaging.profile]);
-    command.env("RUSTFLAGS", format!("{flags} {}", unnamed_paths(&packaging.root)).trim());
-    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_INCREMENTAL", "0");
-    let variable = triple.to_uppercase().replace('-', "_");
-    command.env(format!("CARGO_TARGET_{variable}_LINKER"), tools.name("gcc"));
+/// The newest version of the C library whose symbols a program needs, such as `2.34`.
+pub fn libc(tools: &Tools, command: &Path) -> Result<String> {
+    let symbols = program::read(tools.command("objdump", Path::new("/")).arg("-T").arg(command))?;
+    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let numbers: Option<Vec<u32>> = rest[..end].split('.').map(|part| part.parse().ok()).collect();
+        numbers.filter(|numbers| numbers.len() > 1)
+    });
+    let newest = versions.max().context("the command needs no symbol of the C library")?;
+    Ok(newest.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
+}
+
+/// Compiles one form. The flags are for the last crate: it is linked, and with link-time optimisation compiled, as they
+/// say, and the crates below it are compiled once for both forms.
+pub fn build(packaging: &Packaging, tools: &Tools, form: &str, flags: &str) -> Result<PathBuf> {
+    let mut command = cargo(packaging, tools, "rustc")?;
+    command.args(["--package=nodewise", "--bin=nodewise"]);
+    if !flags.is_empty() {
+        command.arg("--").args(flags.split(' '));
+    }
     program::show(&mut command)?;
     let folder = if packaging.profile == "dev" { "debug" } else { &packaging.profile };
-    Ok(target.join(triple).join(folder).join("nodewise"))
+    let built = cargo_folder(packaging).join(packaging.platform.target()).join(folder).join("nodewise");
+    // The other form will have the same name.
+    let file = packaging.work(form).join("usr/bin/nodewise");
+    tree::put(&built, &file)?;
+    Ok(file)
+}
+
+/// A verb of cargo that compiles for the platform, in a folder beside the packages.
+pub fn cargo(packaging: &Packaging, tools: &Tools, verb: &str) -> Result<Command> {
+    let triple = packaging.platform.target();
+    program::add_target(triple)?;
+    let mut command = program::cargo(&packaging.root);
+    command.args([verb, "--locked", "--profile", &packaging.profile, "--target", triple, "--target-dir"]);
+    command.arg(cargo_folder(packaging));
+    command.env("RUSTFLAGS", unnamed_paths(&packaging.root)).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // Not the compiler of a test run, which is that of the lints.
+    command.env("CARGO_INCREMENTAL", "0").env_remove("RUSTC_WORKSPACE_WRAPPER");
+    command.env(packaging.platform.cargo_variable("LINKER"), tools.name("gcc"));
+    Ok(command)
+}
+
+fn cargo_folder(packaging: &Packaging) -> PathBuf {
+    packaging.out.join("cargo")
 }
 
 /// Flags that keep the builder's folders out of the program.

@@ -20,8 +20,26 @@ fn maintainer(changelog: &str) -> Result<&str> {
     Ok(who)
 }
 
+/// How packages are compressed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As small as dpkg makes them.
+    Small,
+    /// Not at all: they are tried once, and thrown away.
+    None,
+}
+
+impl Compression {
+    const fn option(self) -> &'static str {
+        match self {
+            Self::Small => "-Zxz",
+            Self::None => "-Znone",
+        }
+    }
+}
+
 /// Makes all of them.
-pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
+pub fn make(packaging: &Packaging, trees: &Trees, compression: Compression) -> Result<Vec<PathBuf>> {
     let source = packaging.root.join("packaging/debian");
     let control = read(&source.join("control"))?;
     let changelog = read(&source.join("changelog"))?;
@@ -33,7 +51,7 @@ pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
             let stanza =
                 stanzas.get(package).with_context(|| format!("packaging/debian/control has no {package}"))?;
             let stanza = stanza.replace("${version}", &packaging.version).replace("${libc}", &trees.libc);
-            make_one(packaging, &trees.root(package), package, &stanza, maintainer)
+            make_one(packaging, &trees.root(package), package, &stanza, maintainer, compression)
         })
         .collect()
 }
@@ -55,6 +73,7 @@ fn make_one(
     package: &str,
     stanza: &str,
     maintainer: &str,
+    compression: Compression,
 ) -> Result<PathBuf> {
     let source = packaging.root.join("packaging/debian");
     let docs = tree.join("usr/share/doc").join(package);
@@ -72,7 +91,7 @@ fn make_one(
     let fields = format!(
         "{head}\nVersion: {}\nArchitecture: {}\nMaintainer: {maintainer}\nInstalled-Size: {size}\nPriority: optional\n{rest}\n",
         packaging.version,
-        packaging.arch.debian(),
+        packaging.platform.debian(),
     );
     fs::write(folder.join("control"), fields)?;
     fs::write(folder.join("md5sums"), sums)?;
@@ -89,9 +108,10 @@ fn make_one(
         fs::write(folder.join("symbols"), symbols(packaging)?)?;
     }
     open_folders(tree)?;
-    let file = packaging.out.join(format!("{package}_{}_{}.deb", packaging.version, packaging.arch.debian()));
+    let file =
+        packaging.out.join(format!("{package}_{}_{}.deb", packaging.version, packaging.platform.debian()));
     let mut command = Command::new("dpkg-deb");
-    command.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&file);
+    command.args(["--root-owner-group", compression.option(), "--build"]).arg(tree).arg(&file);
     program::quiet(command.env("SOURCE_DATE_EPOCH", packaging.date.to_string()))?;
     // RPM takes the same trees, without what is Debian's.
     fs::remove_dir_all(&folder)?;
@@ -101,7 +121,7 @@ fn make_one(
 /// The symbols of the library, each with the release of libnuma1 that a program which uses it needs.
 fn symbols(packaging: &Packaging) -> Result<String> {
     let mut lines: Vec<String> = Vec::new();
-    for (symbol, version) in libnuma::versioned(&packaging.root, packaging.arch)? {
+    for (symbol, version) in libnuma::versioned(&packaging.root, packaging.platform)? {
         // As in the file of Debian's libnuma1 2.0.16, which ends with libnuma_1.6; 2.0.19 has the later ones.
         let since = match version.as_str() {
             "libnuma_1.7" | "libnuma_2.1" | "libnuma_2.2" => "2.0.19",

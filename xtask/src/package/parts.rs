@@ -12,12 +12,11 @@ use crate::program;
 
 /// Writes it.
 pub fn make(packaging: &Packaging) -> Result<PathBuf> {
-    let target = format!("{}-unknown-linux-gnu", packaging.arch.compiler());
-    let metadata = program::resolved(&packaging.root, &target, &[])?;
+    let metadata = program::resolved(&packaging.root, packaging.platform.target(), &[])?;
     let lock = fs::read_to_string(packaging.root.join("Cargo.lock")).context("Cargo.lock")?;
     let document =
         document(&metadata, &checksums(&lock), &packaging.version).context("cargo metadata lacks a field")?;
-    let name = format!("nodewise-{}-{}.cdx.json", packaging.version, packaging.arch.compiler());
+    let name = format!("nodewise-{}-{}.cdx.json", packaging.version, packaging.platform.kernel());
     let file = packaging.out.join(name);
     fs::write(&file, format!("{document:#}\n")).with_context(|| file.display().to_string())?;
     Ok(file)

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use nodewise_lab::Arch;
 
 use super::tree::{PACKAGES, Trees, files_of, walk};
 use super::{Packaging, empty};
+use crate::platform::Platform;
 use crate::program;
 
 /// The packages, by the names that RPM's distributions would give them.
@@ -22,10 +22,10 @@ pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
     let (tree, lists) = (work.join("tree"), work.join("lists"));
     fs::create_dir_all(&lists)?;
     for (package, name) in PACKAGES.into_iter().zip(NAMES) {
-        let list = lay_out(&trees.root(package), &tree, packaging.arch)?;
+        let list = lay_out(&trees.root(package), &tree, packaging.platform)?;
         fs::write(lists.join(name), list)?;
     }
-    let machine = packaging.arch.compiler();
+    let machine = packaging.platform.kernel();
     let mut command = Command::new("rpmbuild");
     command.args(["-bb", "--quiet", "--target", machine]);
     let library = "Provides: libnuma.so.1()(64bit)";
@@ -64,8 +64,8 @@ pub fn make(packaging: &Packaging, trees: &Trees) -> Result<Vec<PathBuf>> {
 }
 
 /// Copies one of Debian's trees to where RPM's distributions have its files, and lists them.
-fn lay_out(from: &Path, to: &Path, arch: Arch) -> Result<String> {
-    let multiarch = format!("usr/lib/{}-linux-gnu", arch.compiler());
+fn lay_out(from: &Path, to: &Path, platform: Platform) -> Result<String> {
+    let multiarch = format!("usr/lib/{}", platform.triplet());
     let mut list = String::new();
     walk(from, &mut |path| {
         let inside = path.strip_prefix(from).unwrap_or(path).to_string_lossy().into_owned();

@@ -1,22 +1,22 @@
 //! The static command with its pages and completions, for any distribution.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::binary::Binaries;
 use super::tree::{Trees, put, strip, walk};
 use super::{Packaging, empty};
+use crate::libnuma::build::Tools;
 use crate::program;
 
 /// Files of the clone that go along.
 const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Makes it.
-pub fn make(packaging: &Packaging, binaries: &Binaries, trees: &Trees) -> Result<PathBuf> {
-    let name = format!("nodewise-{}-{}-linux", packaging.version, packaging.arch.compiler());
+pub fn make(packaging: &Packaging, fixed: &Path, tools: &Tools, trees: &Trees) -> Result<PathBuf> {
+    let name = format!("nodewise-{}-{}-linux", packaging.version, packaging.platform.kernel());
     let work = packaging.work("tarball");
     empty(&work)?;
     let folder = work.join(&name);
@@ -27,8 +27,8 @@ pub fn make(packaging: &Packaging, binaries: &Binaries, trees: &Trees) -> Result
         if path.is_file() && !is_debians { put(path, &folder.join(inside)) } else { Ok(()) }
     })?;
     let command = folder.join("usr/bin/nodewise");
-    put(&binaries.fixed, &command)?;
-    strip(binaries, &command)?;
+    put(fixed, &command)?;
+    strip(tools, &command)?;
     fs::rename(folder.join("usr/bin"), folder.join("bin"))?;
     fs::remove_dir(folder.join("usr"))?;
     for file in FILES {

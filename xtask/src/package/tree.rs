@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::binary::Binaries;
-use super::{Packaging, empty};
+use super::{Packaging, binary, empty};
+use crate::libnuma::build::Tools;
 use crate::program;
 
 /// The packages, by Debian's names.
@@ -25,11 +25,11 @@ pub struct Trees {
 
 impl Trees {
     /// Puts everything in its place.
-    pub fn lay_out(packaging: &Packaging, binaries: &Binaries, libnuma: &Path) -> Result<Self> {
+    pub fn lay_out(packaging: &Packaging, command: &Path, tools: &Tools, libnuma: &Path) -> Result<Self> {
         let folder = packaging.work("trees");
         empty(&folder)?;
-        let trees = Self { folder, libc: binaries.libc()? };
-        trees.command(packaging, binaries)?;
+        let trees = Self { folder, libc: binary::libc(tools, command)? };
+        trees.command(packaging, command, tools)?;
         trees.tools(packaging)?;
         trees.library(packaging, libnuma)?;
         Ok(trees)
@@ -40,12 +40,12 @@ impl Trees {
         self.folder.join(package)
     }
 
-    fn command(&self, packaging: &Packaging, binaries: &Binaries) -> Result<()> {
+    fn command(&self, packaging: &Packaging, command: &Path, tools: &Tools) -> Result<()> {
         let to = self.root("nodewise");
         let from = &packaging.root;
         let file = to.join("usr/bin/nodewise");
-        put(&binaries.dynamic, &file)?;
-        strip(binaries, &file)?;
+        put(command, &file)?;
+        strip(tools, &file)?;
         for page in files_of(&from.join("packaging/man"))? {
             put_packed(&page, &to.join("usr/share/man/man1"))?;
         }
@@ -82,7 +82,7 @@ impl Trees {
     }
 
     fn library(&self, packaging: &Packaging, built: &Path) -> Result<()> {
-        let lib = Path::new("lib").join(format!("{}-linux-gnu", packaging.arch.compiler()));
+        let lib = Path::new("lib").join(packaging.platform.triplet());
         let (from, below) = (built.join(&lib), Path::new("usr").join(&lib));
         let run = self.root("nodewise-libnuma1").join(&below);
         put(&from.join("libnuma.so.1.0.0"), &run.join("libnuma.so.1.0.0"))?;
@@ -135,8 +135,8 @@ pub fn put_packed(from: &Path, folder: &Path) -> Result<()> {
 }
 
 /// Takes symbols out of a program, those of libraries in it, too.
-pub fn strip(binaries: &Binaries, file: &Path) -> Result<()> {
-    let mut strip = binaries.tools.command("strip", Path::new("/"));
+pub fn strip(tools: &Tools, file: &Path) -> Result<()> {
+    let mut strip = tools.command("strip", Path::new("/"));
     program::quiet(strip.args(["--strip-all", "--remove-section=.comment"]).arg(file))
 }
 
