@@ -248,12 +248,16 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// Carries the actions of a plan out, one after the other, while the plan is not older than a window and none ends
-    /// otherwise than planned. Each looks at its process again before it begins.
+    /// Carries the actions of a plan out, one after the other, while the plan is not older than its evidence and none ends
+    /// otherwise than planned. A later one needs its process to run where the plan saw it, and each looks at its process
+    /// again before it begins.
     fn act_on(&mut self, plan: &Plan, interrupt: &Arc<AtomicBool>) -> Result<(), Failure> {
-        let seen = Instant::now();
-        for action in &plan.actions {
-            if seen.elapsed() >= self.args.window || !self.act(action, interrupt)? {
+        let (seen, evidence) = (Instant::now(), self.args.window.saturating_mul(self.args.windows));
+        for (count, action) in plan.actions.iter().enumerate() {
+            if seen.elapsed() >= evidence {
+                break;
+            }
+            if (count == 0 || self.watcher.is_still_away(action)) && !self.act(action, interrupt)? {
                 break;
             }
         }

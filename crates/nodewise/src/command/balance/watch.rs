@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::attribution::Places;
-use nodewise_diagnose::balance::{Awaited, Controller, Observation, Plan, ProcessFacts};
+use nodewise_diagnose::balance::{Action, Awaited, Controller, Observation, Plan, ProcessFacts};
 use nodewise_diagnose::{Pid, Situation};
-use nodewise_machine::{Bytes, Machine};
+use nodewise_machine::{Bytes, Machine, NodeId};
 use nodewise_source::Detail;
 use nodewise_source::mappings::{SMALLEST_PAGE, walk_price};
 use nodewise_source::process::{claims, status};
@@ -118,6 +118,14 @@ impl Watcher {
     /// CPUs and nodes that processes have by default.
     pub(super) fn everyone(&self) -> &Allowed {
         &self.everyone
+    }
+
+    /// Whether a process has run since the last sample, and not on nodes that its pages are to leave.
+    pub(super) fn is_still_away(&mut self, action: &Action) -> bool {
+        self.steps.look(&self.tree, &Places::new([&self.before]));
+        let leaves = |node: &NodeId| action.means.pages.iter().any(|pages| pages.from == *node);
+        let seen = self.steps.seen(action.process.identity);
+        seen.is_some_and(|seen| !seen.is_empty() && !seen.keys().any(leaves))
     }
 
     /// Waits for the end of a window, and shows it to the controller.
