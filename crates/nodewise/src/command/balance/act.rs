@@ -1,5 +1,7 @@
 //! One action on a process: CPUs of its threads, then its pages, each step in the journal first.
 
+mod bounded;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,21 +20,18 @@ use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::{PageLocation, Tried, page_size};
 use nodewise_syscall::{Call, CallError, Errno, PageScope, Task, affinity};
 
+use self::bounded::Bounded;
 use super::entries;
 use super::guard::{Guard, Reason};
 use super::kept::Kept;
 use crate::failure::Failure;
-use crate::migration::engine::{self, Ending, Memory, MigrationReport, State, Surroundings, migrate};
+use crate::migration::engine::{self, Ending, Memory, migrate};
 use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System};
 use crate::migration::{Region, regions};
 
 /// Rounds over the threads: those that began during one are found in the next.
 const ROUNDS: usize = 8;
-/// Pauses after which an action ends: its plan is too old then.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
-/// Bytes that are tried before failures count.
-const TRIED: u64 = 64 << 20;
 /// Bytes of the journal that an action may have.
 const MOST_JOURNAL: u64 = 16 << 20;
 
@@ -232,17 +231,24 @@ impl Actor<'_> {
         acted.ending = match &report.ending {
             _ if around.ended.is_some() => around.ended.unwrap_or_default(),
             _ if memory.is_full => "its pages are in too many pieces for the journal".to_owned(),
-            Ending::Done => DONE.to_owned(),
-            // Pages that came since the plan was made are not part of it.
-            Ending::Interrupted if around.left < page && action.is_whole() => DONE.to_owned(),
-            Ending::Interrupted if around.left < page => {
-                "the bytes that the hour or the day leaves have moved".to_owned()
-            }
-            Ending::Interrupted => "interrupted".to_owned(),
-            Ending::ProcessEnded => "the process has ended".to_owned(),
-            Ending::Refused(error) => error.to_string(),
+            ending => words(ending, around.left < page, action),
         };
         Ok(())
+    }
+}
+
+/// The words for the ending of an action whose bytes have all moved, or not.
+fn words(ending: &Ending, has_moved_all: bool, action: &Action) -> String {
+    match ending {
+        Ending::Done => DONE.to_owned(),
+        // Pages that came since the plan was made are not part of it.
+        Ending::Interrupted if has_moved_all && action.is_whole() => DONE.to_owned(),
+        Ending::Interrupted if has_moved_all => {
+            "the bytes that the hour or the day leaves have moved".to_owned()
+        }
+        Ending::Interrupted => "interrupted".to_owned(),
+        Ending::ProcessEnded => "the process has ended".to_owned(),
+        Ending::Refused(error) => error.to_string(),
     }
 }
 
@@ -339,88 +345,6 @@ impl Memory for Written<'_> {
 
     fn is_alive(&mut self) -> bool {
         self.inner.is_alive()
-    }
-}
-
-/// The system, up to the bytes of a plan, and as long as the process is what the plan saw.
-struct Bounded<'a, 'g> {
-    inner: System<'a>,
-    guard: &'a mut Guard<'g>,
-    until: Option<Instant>,
-    failed: f64,
-    page: Bytes,
-    left: Bytes,
-    /// The room of its targets for the next chunk: the files that say it are long on a machine with many CPUs.
-    rooms: BTreeMap<NodeId, Option<Bytes>>,
-    /// Why it ends early.
-    ended: Option<String>,
-}
-
-impl Bounded<'_, '_> {
-    fn end(&mut self, why: &str) {
-        self.ended.get_or_insert_with(|| why.to_owned());
-    }
-}
-
-impl Surroundings for Bounded<'_, '_> {
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-
-    fn sleep(&mut self, time: Duration) {
-        self.inner.sleep(time);
-        self.rooms.clear();
-    }
-
-    fn is_interrupted(&self) -> bool {
-        let is_over = self.until.is_some_and(|until| Instant::now() >= until);
-        self.ended.is_some() || is_over || self.left < self.page || self.inner.is_interrupted()
-    }
-
-    fn memory_pressure(&mut self) -> Option<f64> {
-        if let Err(why) = self.guard.look() {
-            self.end(&why);
-        }
-        let pressure = self.inner.memory_pressure();
-        if pressure.is_none() {
-            self.end("how long programs wait for memory is not readable any more");
-        }
-        pressure
-    }
-
-    fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes> {
-        // A chunk fits into the room.
-        let mut room = match self.rooms.get(&node) {
-            Some(room) => *room,
-            None => self.guard.room(node, self.page),
-        };
-        self.rooms.insert(node, room);
-        if kind == MemoryKind::Hugetlb {
-            let pool = self.inner.room(node, kind, page_size);
-            room = room.zip(pool).map(|(room, pool)| room.min(pool));
-        }
-        if room.is_none() {
-            self.end("the room of its target is not readable any more");
-        }
-        let none = self.ended.is_some();
-        Some(room.filter(|_| !none).unwrap_or_default().min(self.left))
-    }
-
-    fn progress(&mut self, report: &MigrationReport, state: State) {
-        self.inner.progress(report, state);
-        self.rooms.clear();
-        if report.paused >= MOST_PAUSE {
-            self.end("it waited for room or for the memory of others, until the plan was too old");
-        }
-        let failed = report.failed_of_its_own().get();
-        let tried = failed + report.moved.get();
-        if tried > TRIED && failed as f64 / tried as f64 > self.failed {
-            self.end("too many pages fail to move");
-        }
-    }
-
-    fn moved(&mut self, _page: u64, page_size: Bytes, _kind: MemoryKind, _from: NodeId) {
-        self.left = Bytes::new(self.left.get().saturating_sub(page_size.get()));
     }
 }
 

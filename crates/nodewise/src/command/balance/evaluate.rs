@@ -240,8 +240,7 @@ impl Running<'_> {
         if !self.windows(begun + self.blocks.wash_out)? {
             return Ok(None);
         }
-        // Where pages went back slowly the wash-out took longer: what counts is as long as in other blocks.
-        end = end.max(Instant::now() + (self.blocks.length - self.blocks.wash_out));
+        end = end_of_block(end, Instant::now(), self.blocks);
         self.session.until = Some(end);
         self.session.remote = RemoteTime::default();
         let before = self.session.watcher.stalled();
@@ -354,6 +353,12 @@ impl Running<'_> {
     }
 }
 
+/// The end of a block whose wash-out has ended: where pages went back slowly it took longer, and what counts is still as long
+/// as in other blocks.
+fn end_of_block(planned: Instant, washed_out: Instant, blocks: Blocks) -> Instant {
+    planned.max(washed_out + blocks.length.saturating_sub(blocks.wash_out))
+}
+
 fn entry(found: &Evaluated) -> EvaluatedEntry {
     let effect = found.effect.as_ref();
     EvaluatedEntry {
@@ -389,5 +394,20 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_of_a_block_is_never_cut() {
+        let seconds = Duration::from_secs;
+        let blocks = Blocks { pairs: 7, length: seconds(30), wash_out: seconds(20), seed: 1 };
+        let begun = Instant::now();
+        let end = |after| end_of_block(begun + blocks.length, begun + seconds(after), blocks) - begun;
+        assert_eq!([20, 21, 29, 45].map(end), [30, 31, 39, 55].map(seconds));
+        assert_eq!(end(12), seconds(30), "a wash-out that ended early");
     }
 }

@@ -66,6 +66,12 @@ impl Steps {
     pub(super) fn seen(&self, identity: Identity) -> Option<&BTreeMap<NodeId, Duration>> {
         self.seen.get(&identity)
     }
+
+    /// Whether a process was seen at work, and never on these nodes.
+    pub(super) fn runs_off(&self, identity: Identity, nodes: &[NodeId]) -> bool {
+        let seen = self.seen(identity);
+        seen.is_some_and(|seen| !seen.is_empty() && !seen.keys().any(|node| nodes.contains(node)))
+    }
 }
 
 /// CPU time of threads of a process, and the CPUs on which they ran last.
@@ -114,6 +120,10 @@ mod tests {
         }
         let seen = [(NodeId::new(0), ticks(10)), (NodeId::new(1), ticks(80))];
         assert_eq!(steps.seen(identity), Some(&seen.into()));
+        assert!(!steps.runs_off(identity, &[NodeId::new(0)]));
+        assert!(steps.runs_off(identity, &[NodeId::new(2)]) && steps.runs_off(identity, &[]));
+        let idle = Steps::begin(&sample, Bytes::MIB, &step(1090, 2));
+        assert!(!idle.runs_off(identity, &[NodeId::new(2)]), "it was not seen at work");
         // One that is small is not looked at, one that has ended is forgotten.
         assert!(Steps::begin(&sample, Bytes::GIB, &step(1000, 2)).processes.is_empty());
         steps.look(&Tree::memory(Memory::new()), &places);

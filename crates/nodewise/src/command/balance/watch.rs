@@ -123,9 +123,8 @@ impl Watcher {
     /// Whether a process has run since the last sample, and not on nodes that its pages are to leave.
     pub(super) fn is_still_away(&mut self, action: &Action) -> bool {
         self.steps.look(&self.tree, &Places::new([&self.before]));
-        let leaves = |node: &NodeId| action.means.pages.iter().any(|pages| pages.from == *node);
-        let seen = self.steps.seen(action.process.identity);
-        seen.is_some_and(|seen| !seen.is_empty() && !seen.keys().any(leaves))
+        let left: Vec<NodeId> = action.means.pages.iter().map(|pages| pages.from).collect();
+        self.steps.runs_off(action.process.identity, &left)
     }
 
     /// Waits for the end of a window, and shows it to the controller.

@@ -5,6 +5,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 
+use nodewise_diagnose::balance::{Means, Named, Need, PageMove};
 use nodewise_machine::{Machine, Origin};
 use nodewise_source::balance_journal::{ActionEntry, OpenAction, ProcessEntry};
 use nodewise_source::process::family;
@@ -183,6 +184,25 @@ fn a_thread_that_another_hand_has_changed_is_left_alone_and_an_ended_process_nee
     drop(std::mem::replace(&mut scene.shell, Shell::start()));
     let back = scene.take_back(&open[0], Parts::All);
     assert!(back.has_ended && scene.kept.open_actions().is_empty());
+}
+
+#[test]
+fn an_action_whose_bytes_have_all_moved_is_done_unless_the_budget_cut_it() {
+    let size = Bytes::from_mib(64);
+    let (from, to) = (NodeId::new(2), NodeId::new(0));
+    let pages = vec![PageMove { from, to, size }];
+    let identity = Identity { pid: Pid::new(7), started_ticks: 5 };
+    let whole = Action {
+        process: Named { identity, name: "solver".to_owned() },
+        need: Need::Stranded(1.0),
+        means: Means { pages, ..Means::default() },
+        most: size,
+        remote: None,
+    };
+    let cut = Action { most: Bytes::from_mib(32), ..whole.clone() };
+    let said = |has_moved_all, action| words(&Ending::Interrupted, has_moved_all, action);
+    assert_eq!((said(true, &whole).as_str(), said(false, &whole).as_str()), (DONE, "interrupted"));
+    assert_eq!(said(true, &cut), "the bytes that the hour or the day leaves have moved");
 }
 
 #[test]
