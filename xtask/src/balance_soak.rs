@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use nodewise_lab::Arch;
 use nodewise_lab::kernel::DEFAULT_VERSION;
@@ -34,7 +34,9 @@ impl Manager {
 
 /// Runs the programs for a number of minutes under each manager, one after the other in one guest; fails when one was outside
 /// of its cpuset or against its policy, and when undo leaves something behind.
-pub fn run(root: &Path, minutes: f64, with: &[Manager], install: bool) -> Result<()> {
+///
+/// `tried` is the nodewise that is tried; without it that of the tests, which is not optimised.
+pub fn run(root: &Path, minutes: f64, with: &[Manager], tried: Option<&Path>, install: bool) -> Result<()> {
     ensure!((0.5..=600.0).contains(&minutes), "expected 0.5 to 600 minutes");
     if with.contains(&Manager::Numad) && !Path::new("/usr/bin/numad").exists() {
         if !install {
@@ -46,6 +48,10 @@ pub fn run(root: &Path, minutes: f64, with: &[Manager], install: bool) -> Result
     let mut command = program::lab_tests(root, &[]);
     let checks: Vec<&str> = with.iter().map(|manager| manager.check()).collect();
     command.args([format!("--managed={:.0}", minutes * 60.0), format!("--checks={}", checks.join(","))]);
+    if let Some(tried) = tried {
+        let tried = tried.canonicalize().with_context(|| tried.display().to_string())?;
+        command.arg(format!("--nodewise={}", tried.display()));
+    }
     // The figures are what the checks write.
     command.args(["--times", "managed::"]).env("CI", "true");
     program::show(&mut command)

@@ -263,6 +263,10 @@ enum Task {
         /// Managers, or `evaluate` for an evaluation of balance by itself
         #[arg(long, value_delimiter = ',', default_value = "nodewise,numad,kernel,none")]
         with: Vec<balance_soak::Manager>,
+        /// The nodewise to try, such as an optimised one [default: that of the tests, whose windows take seconds of CPU time in
+        /// an emulated guest]
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
         /// Install numad where it is missing
         #[arg(long)]
         install: bool,
@@ -438,8 +442,9 @@ fn main() -> ExitCode {
             Task::MigrateSoak { size, rate } => {
                 root().and_then(|root| migrate_soak::run(&root, Bytes::from_mib(size), Bytes::from_mib(rate)))
             }
-            Task::BalanceSoak { minutes, with, install } => {
-                root().and_then(|root| balance_soak::run(&root, minutes, &with, install))
+            Task::BalanceSoak { minutes, with, program, install } => {
+                let tried = program.as_deref();
+                root().and_then(|root| balance_soak::run(&root, minutes, &with, tried, install))
             }
             Task::DoctorSoak { checks, busy: true, install } => {
                 root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))

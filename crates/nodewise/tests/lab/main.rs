@@ -178,7 +178,7 @@ fn main() {
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
 /// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
 /// of doctor, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
-/// that each check took, `--long` for every measurement on each machine that has any. `cargo xtask lab-soak` and
+/// that each check took, `--nodewise=FILE` for another program than the one that was built with these tests, `--long` for every measurement on each machine that has any. `cargo xtask lab-soak` and
 /// `migrate-soak` have words for most.
 fn is_own(word: &str) -> bool {
     let options = [
@@ -191,6 +191,7 @@ fn is_own(word: &str) -> bool {
         "--migrate=",
         "--rate=",
         "--managed=",
+        guest::PROGRAM,
     ];
     ["--times", "--sick", "--long"].contains(&word) || options.iter().any(|option| word.starts_with(option))
 }

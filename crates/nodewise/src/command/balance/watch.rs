@@ -34,9 +34,10 @@ const MOST_IN_NEED: usize = 16;
 /// The machine is read again after this number of windows: settings change, memory and CPUs come and go.
 const READ_AGAIN: u32 = 20;
 
-/// The share of a window that reading the policies of processes that await an action may take; one is read in any case.
-/// That costs a twentieth of moving its pages.
-const POLICIES_SHARE: f64 = 0.02;
+/// The share of a window that reading the policies of processes that await an action may take where they forbid it, and
+/// where they do not: that costs a twentieth of moving their pages. One is read in any case.
+const POLICIES_IN_VAIN: f64 = 0.02;
+const POLICIES_ALL: f64 = 0.1;
 /// The dearest such reading: 100 GB of small pages. It holds the memory map of the process.
 const MOST_POLICIES: Duration = Duration::from_secs(2);
 /// How long policies count that were read. Before its pages move they are read again.
@@ -184,7 +185,7 @@ impl Watcher {
             own: Pid::new(std::process::id()),
         };
         let awaited = controller.awaits(&seen);
-        self.policies.read(&self.tree, &awaited, &mut facts, length.mul_f64(POLICIES_SHARE), interrupt);
+        self.policies.read(&self.tree, &awaited, &mut facts, length, interrupt);
         let plan = controller.observe(&Observation { facts: &facts, ..seen });
         self.policies.retain(|identity| now.process(identity).is_some());
         self.sampler.always_locate(in_need(&plan));
@@ -223,26 +224,32 @@ impl PolicyCache {
         self.0.retain(|identity, _| is_there(*identity));
     }
 
-    /// Reads those that a window asks for: of one process in need, and of more while that takes less than a time.
+    /// Reads those that a window asks for: of one process in need, and of more while that takes little of the window.
     fn read(
         &mut self,
         tree: &Tree,
         awaited: &Awaited,
         facts: &mut BTreeMap<Identity, ProcessFacts>,
-        time: Duration,
+        window: Duration,
         interrupt: &AtomicBool,
     ) {
-        let begun = Instant::now();
         let unknown: Vec<Identity> =
             awaited.kept.iter().copied().filter(|identity| self.get(*identity).is_none()).collect();
         for identity in awaited.changed.iter().copied().chain(unknown) {
             self.read_one(tree, identity, facts);
         }
+        let (begun, mut in_vain) = (Instant::now(), Duration::ZERO);
         for (count, identity) in awaited.needy.iter().enumerate() {
-            if interrupt.load(Ordering::Relaxed) || count > 0 && begun.elapsed() >= time {
+            let is_enough = in_vain >= window.mul_f64(POLICIES_IN_VAIN)
+                || begun.elapsed() >= window.mul_f64(POLICIES_ALL);
+            if interrupt.load(Ordering::Relaxed) || count > 0 && is_enough {
                 break;
             }
+            let since = Instant::now();
             self.read_one(tree, *identity, facts);
+            if !facts.get(identity).and_then(|of| of.mapping_policies.as_ref()).is_some_and(Vec::is_empty) {
+                in_vain += since.elapsed();
+            }
         }
     }
 
