@@ -113,8 +113,9 @@ fn of_host(before: &HostSurvey, now: &HostSurvey) -> Vec<Change> {
 mod tests {
     use super::*;
     use crate::structure::FactValue;
+    use crate::survey::SurveyFinding;
     use crate::survey::tests::measured;
-    use crate::survey::{FindingSeverity, SurveyFinding};
+    use nodewise_machine::Severity;
 
     #[test]
     fn facts_figures_findings_and_hosts_are_compared() {
@@ -123,7 +124,7 @@ mod tests {
         slow.structure.facts.insert("numa_balancing".to_owned(), FactValue::Text("0".to_owned()));
         slow.findings.push(SurveyFinding {
             id: "x".to_owned(),
-            severity: FindingSeverity::Note,
+            severity: Severity::Note,
             summary: "y".to_owned(),
         });
         let mut earlier = before.clone();

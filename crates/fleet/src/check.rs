@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::deviation::{HardwareKind, UsualFact};
 use crate::group::{FigureName, OutlierPair, UsualFigures, pairs, slowness};
 use crate::outlier::Yardstick;
-use crate::survey::{FindingSeverity, HostSurvey};
+use crate::survey::HostSurvey;
+use nodewise_machine::Severity;
 
 /// A group as it is kept for later checks.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +56,7 @@ pub enum CheckFinding {
     },
     Finding {
         id: String,
-        severity: FindingSeverity,
+        severity: Severity,
         summary: String,
     },
     /// No machine of this kind is in the reference.
@@ -73,7 +74,7 @@ impl CheckFinding {
     pub fn is_critical(&self) -> bool {
         match self {
             Self::Slow { .. } | Self::UnknownLayout { .. } => true,
-            Self::Finding { severity, .. } => *severity == FindingSeverity::Critical,
+            Self::Finding { severity, .. } => *severity == Severity::Critical,
             Self::Fact { .. } | Self::UnknownKind { .. } => false,
         }
     }
@@ -106,7 +107,7 @@ impl HostCheck {
             check.facts(survey, reference);
             check.speed(survey, reference);
         }
-        let bad = survey.findings.iter().filter(|finding| finding.severity >= FindingSeverity::Warning);
+        let bad = survey.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
         check.findings.extend(bad.map(|finding| CheckFinding::Finding {
             id: finding.id.clone(),
             severity: finding.severity,
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn without_a_reference_its_own_findings_count_from_a_warning_on() {
         let mut sick = survey("a");
-        for severity in [FindingSeverity::Note, FindingSeverity::Critical, FindingSeverity::Warning] {
+        for severity in [Severity::Note, Severity::Critical, Severity::Warning] {
             sick.findings.push(SurveyFinding { id: "x".to_owned(), severity, summary: "y".to_owned() });
         }
         let check = HostCheck::new(&sick, None);

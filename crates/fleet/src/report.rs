@@ -6,15 +6,15 @@ use crate::changes::FleetChanges;
 use crate::collection::Collection;
 use crate::deviation::{HardwareKind, kinds};
 use crate::group::{Group, groups};
-use crate::survey::FindingSeverity;
 use crate::suspect::{Suspect, suspects};
+use nodewise_machine::Severity;
 
 /// A rule of `doctor` with the hosts on which it found something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindingCount {
     pub id: String,
     /// The worst of them.
-    pub severity: FindingSeverity,
+    pub severity: Severity,
     /// Hosts, in order.
     pub hosts: Vec<String>,
 }
@@ -112,7 +112,7 @@ impl FleetReport {
     /// Whether a reader has something to do: an outlier, a deviation, a host without a survey, a file that was refused, or a
     /// finding of a warning or above.
     pub fn has_findings(&self) -> bool {
-        let is_bad = |finding: &FindingCount| finding.severity >= FindingSeverity::Warning;
+        let is_bad = |finding: &FindingCount| finding.severity >= Severity::Warning;
         self.outlier_hosts() > 0
             || self.kinds.iter().any(|kind| !kind.deviations.is_empty())
             || !self.collection.missing.is_empty()

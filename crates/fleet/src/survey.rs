@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{NodeId, Severity};
 
 use crate::structure::Structure;
 
@@ -124,40 +124,12 @@ pub struct Cell {
     pub error_share: f64,
 }
 
-/// The severity of a finding, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingSeverity {
-    Info,
-    Note,
-    Warning,
-    Critical,
-}
-
-impl FindingSeverity {
-    const ALL: [Self; 4] = [Self::Info, Self::Note, Self::Warning, Self::Critical];
-
-    /// The word that `doctor` writes.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
-    }
-
-    /// The severity with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|severity| severity.word() == word)
-    }
-}
-
 /// A finding of `doctor` on one host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SurveyFinding {
     /// The rule.
     pub id: String,
-    pub severity: FindingSeverity,
+    pub severity: Severity,
     /// Foreign text.
     pub summary: String,
 }

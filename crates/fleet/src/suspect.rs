@@ -7,7 +7,7 @@ use crate::deviation::HardwareKind;
 use crate::group::Group;
 use crate::report::FindingCount;
 use crate::structure::LAYOUT;
-use crate::survey::FindingSeverity;
+use nodewise_machine::Severity;
 
 /// How many machines are named.
 pub const MOST: usize = 10;
@@ -72,9 +72,9 @@ pub fn suspects(
     let is_rare = |hosts: usize| hosts <= FEW || hosts as f64 <= RARE * surveyed as f64;
     for finding in findings.iter().filter(|finding| is_rare(finding.hosts.len())) {
         let reason = match finding.severity {
-            FindingSeverity::Critical => SuspectReason::Critical,
-            FindingSeverity::Warning => SuspectReason::Warning,
-            FindingSeverity::Note | FindingSeverity::Info => continue,
+            Severity::Critical => SuspectReason::Critical,
+            Severity::Warning => SuspectReason::Warning,
+            Severity::Note | Severity::Info => continue,
         };
         for host in &finding.hosts {
             add(host, reason, 0.0, format!("{} ({})", finding.id, finding.severity.word()));

@@ -28,6 +28,7 @@
 //! - `conditions.rs` the circumstances of a measurement; `counters.rs` how allocations on a node went
 //! - `duration.rs` times as people type them
 //! - `mapping.rs` the mappings of a process
+//! - `severity.rs` how bad a finding is
 //! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
 //! - `memory_slot.rs` slots for memory modules; in `memory_slot/` the socket and channel that their names say
 //!   (`memory_slot/locator.rs`, `memory_slot/locator/place.rs`), what is unusual about them
@@ -68,6 +69,7 @@ pub mod product;
 pub mod query;
 pub mod set;
 pub mod settings;
+pub mod severity;
 pub mod size;
 pub mod spec;
 pub mod units;
@@ -89,4 +91,5 @@ pub use policy::{MemPolicy, ModeFlags, PolicyMode};
 pub use product::Product;
 pub use set::{CpuSet, IdSet, NodeSet};
 pub use settings::{KernelRelease, Settings};
+pub use severity::Severity;
 pub use units::Bytes;

@@ -4,9 +4,9 @@ use nodewise_fleet::FleetReport;
 use nodewise_fleet::changes::Change;
 use nodewise_fleet::group::{FALSE_ALARMS, Group, Outlier, OutlierPair};
 use nodewise_fleet::outlier::{FEWEST, LEAST_DIFFERENCE};
-use nodewise_fleet::survey::{CellKey, FindingSeverity, Pages, Quantity};
+use nodewise_fleet::survey::{CellKey, Pages, Quantity};
 use nodewise_fleet::suspect::inverse;
-use nodewise_machine::Bytes;
+use nodewise_machine::{Bytes, Severity};
 
 use super::counts::{by_count, plural};
 use super::running::words::percent;
@@ -27,7 +27,7 @@ pub fn conclusion(report: &FleetReport) -> String {
     if deviating > 0 {
         parts.push(format!("{} with unusual facts", plural(deviating, "host")));
     }
-    let warnings = report.findings.iter().filter(|one| one.severity >= FindingSeverity::Warning).count();
+    let warnings = report.findings.iter().filter(|one| one.severity >= Severity::Warning).count();
     if warnings > 0 {
         parts.push(plural(warnings, "finding"));
     }

@@ -2,12 +2,12 @@
 
 use nodewise_fleet::structure::Structure;
 use nodewise_fleet::survey::{
-    Cell, CellKey, FindingSeverity, HostSurvey, LackingPart, Pages, Quantity, SurveyFinding, SurveyKey,
+    Cell, CellKey, HostSurvey, LackingPart, Pages, Quantity, SurveyFinding, SurveyKey,
 };
-use nodewise_machine::Machine;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::fnv::fnv_1a;
 use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::{Machine, Severity};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::survey::CellReport;
 use serde::de::DeserializeOwned;
@@ -224,7 +224,7 @@ impl DoctorPart {
             ));
         }
         let finding = |finding: FindingPart| {
-            let severity = FindingSeverity::from_word(&finding.severity)
+            let severity = Severity::from_word(&finding.severity)
                 .ok_or_else(|| format!("{} is not a severity", quote(&short(&finding.severity))))?;
             Ok(SurveyFinding { id: short(&finding.id), severity, summary: short(&finding.summary) })
         };

@@ -74,7 +74,8 @@ pub fn cut(line: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nodewise_fleet::survey::{FindingSeverity, Quantity};
+    use nodewise_fleet::survey::Quantity;
+    use nodewise_machine::Severity;
 
     use super::*;
 
@@ -100,7 +101,7 @@ mod tests {
     fn foreign_texts_stay_in_their_line() {
         let finding = CheckFinding::Finding {
             id: "x".to_owned(),
-            severity: FindingSeverity::Warning,
+            severity: Severity::Warning,
             summary: "a\nb | c\u{1b}[2J".to_owned(),
         };
         let line = nagios("WARNING", &check(&checked(vec![finding])), None);

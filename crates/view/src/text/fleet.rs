@@ -2,7 +2,8 @@
 
 use nodewise_fleet::FleetReport;
 use nodewise_fleet::group::Group;
-use nodewise_fleet::survey::{FindingSeverity, Quantity};
+use nodewise_fleet::survey::Quantity;
+use nodewise_machine::Severity;
 
 use crate::digest::counts::plural;
 use crate::digest::fleet::{
@@ -192,7 +193,7 @@ fn findings(report: &FleetReport, page: &mut Page) {
         column("where", Align::Left),
     ]);
     for one in report.findings.iter().take(MOST) {
-        let ink = if one.severity >= FindingSeverity::Warning { Ink::Notable } else { Ink::Plain };
+        let ink = if one.severity >= Severity::Warning { Ink::Notable } else { Ink::Plain };
         table.row(vec![
             Line::new().with(ink, one.severity.word()),
             Line::from(one.hosts.len().to_string()),
