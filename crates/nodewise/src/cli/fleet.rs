@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use nodewise_machine::duration;
 
-use super::survey::SurveyPart;
+use super::survey::SurveyParts;
 use crate::output::Destination;
 
 /// Surveys many machines on the site's own scheduler, and compares those that are identical
@@ -74,16 +74,8 @@ pub struct FleetPlan {
     /// Name of the run [default: the time, as in 20261126-231500]
     #[arg(long, value_name = "NAME", help_heading = "Survey")]
     pub run: Option<String>,
-    /// Parts of the survey; show is always one of them
-    #[arg(
-        long,
-        value_name = "VERBS",
-        value_delimiter = ',',
-        default_value = "show,doctor,latency,bandwidth",
-        hide_possible_values = true,
-        help_heading = "Survey"
-    )]
-    pub verbs: Vec<SurveyPart>,
+    #[command(flatten)]
+    pub parts: SurveyParts,
     /// Path of nodewise on the hosts: one static file [default: the path of this program; with --ssh and --k8s nodewise]
     #[arg(long, value_name = "PATH", help_heading = "Survey")]
     pub program: Option<String>,

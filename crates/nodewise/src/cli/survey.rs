@@ -26,19 +26,11 @@ pub struct Survey {
     /// File to write, whole or not at all, instead of standard output; replaces an existing file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<Destination>,
-    /// Parts of the survey; show is always one of them
-    #[arg(
-        long,
-        value_name = "VERBS",
-        value_delimiter = ',',
-        default_value = "show,doctor,latency,bandwidth",
-        hide_possible_values = true,
-        help_heading = "Measuring"
-    )]
-    pub verbs: Vec<SurveyPart>,
+    #[command(flatten)]
+    pub parts: SurveyParts,
     /// Read FILE instead of this machine: a result that latency or bandwidth wrote with --json (may be repeated). The survey
     /// names such parts as recorded
-    #[arg(long, value_name = "FILE", help_heading = "Measuring")]
+    #[arg(long, value_name = "FILE", help_heading = "Survey")]
     pub from: Vec<PathBuf>,
     /// Name of the host [default: the host name of this machine]
     #[arg(long, value_name = "NAME", help_heading = "Key")]
@@ -49,6 +41,21 @@ pub struct Survey {
     /// How often this survey was begun before; the latest attempt counts
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Key")]
     pub attempt: u32,
+}
+
+/// The parts of a survey, where it is made and where it is planned.
+#[derive(Debug, clap::Args)]
+pub struct SurveyParts {
+    /// Parts of the survey; show is always one of them
+    #[arg(
+        long,
+        value_name = "VERBS",
+        value_delimiter = ',',
+        default_value = "show,doctor,latency,bandwidth",
+        hide_possible_values = true,
+        help_heading = "Survey"
+    )]
+    pub verbs: Vec<SurveyPart>,
 }
 
 /// A part of a survey.

@@ -63,14 +63,14 @@ pub fn make(args: &Survey, global: &Global) -> Result<MadeSurvey, Failure> {
     if !is_live {
         survey.recorded.push("machine".to_owned());
     }
-    if args.verbs.contains(&SurveyPart::Doctor) {
+    if args.parts.verbs.contains(&SurveyPart::Doctor) {
         let words: &[&str] = if is_live { &["--once"] } else { &[] };
         let document = typed(words).and_then(|options| doctor::document(&options, global));
         survey.add(SurveyPart::Doctor, document);
     }
     let measured = [SurveyPart::Latency, SurveyPart::Bandwidth].into_iter();
     let measured: Vec<SurveyPart> = measured
-        .filter(|part| args.verbs.contains(part) || recorded.iter().any(|(of, _)| of == part))
+        .filter(|part| args.parts.verbs.contains(part) || recorded.iter().any(|(of, _)| of == part))
         .collect();
     let live_parts = measured.iter().filter(|part| !recorded.iter().any(|(of, _)| of == *part)).count();
     let each = MEASURING / u32::try_from(live_parts.max(1)).unwrap_or(1);

@@ -12,7 +12,7 @@ use nodewise_view::text::check::{check as line_of, cut, nagios};
 use super::files;
 use crate::cli::Global;
 use crate::cli::fleet::{CheckStyle, FleetCheck};
-use crate::cli::survey::{Survey, SurveyPart};
+use crate::cli::survey::{Survey, SurveyPart, SurveyParts};
 use crate::command::survey;
 use crate::failure::{CANNOT, Failure, Outcome};
 use crate::{input, output};
@@ -124,7 +124,14 @@ fn surveyed(args: &FleetCheck, global: &Global) -> Result<HostSurvey, Failure> {
         verbs.extend([SurveyPart::Latency, SurveyPart::Bandwidth]);
     }
     let host = (!input::is_live(&global.machine)).then(|| ELSEWHERE.to_owned());
-    let options = Survey { output: None, verbs, from: Vec::new(), host, run: String::new(), attempt: 0 };
+    let options = Survey {
+        output: None,
+        parts: SurveyParts { verbs },
+        from: Vec::new(),
+        host,
+        run: String::new(),
+        attempt: 0,
+    };
     let made = survey::make(&options, global)?;
     json::survey::read(&made.text, |machine: EmbeddedMachine| {
         machine.machine().map_err(|error| error.to_string())

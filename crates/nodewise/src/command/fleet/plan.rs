@@ -36,7 +36,7 @@ pub fn run(args: &FleetPlan) -> Outcome {
         (None, Some(targets), _) => FleetEngine::Ssh { targets, parallel: args.parallel },
         (None, None, image) => kubernetes(image.as_deref().unwrap_or_default(), args)?,
     };
-    let mut verbs = args.verbs.clone();
+    let mut verbs = args.parts.verbs.clone();
     verbs.sort_unstable();
     verbs.dedup();
     let verbs: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
