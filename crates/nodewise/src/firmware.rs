@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 
 use nodewise_machine::firmware::Tables;
-use nodewise_machine::{Machine, MemoryRange, Oddity, OddityKind, Origin};
-use nodewise_model::firmware::{Setting, boot, boot_tree};
+use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
+use nodewise_model::firmware::{Note, Setting, boot, boot_tree};
 use nodewise_source::acpi::files;
 use nodewise_source::devicetree;
 use nodewise_source::tree::Tree;
@@ -50,11 +50,16 @@ pub fn tables_in(path: &Path, ram: Option<Ranges>) -> Result<(Tables, Option<Ran
     Ok((tables, ram))
 }
 
-/// The ranges of nodes in the firmware's tables of a machine; empty where they are missing, or closed to this user.
-pub fn ranges_of_nodes(tree: &Tree) -> Vec<MemoryRange> {
-    files::from_tree(tree)
-        .map(|tables| boot(&tables, &Setting::default()).memory_map().nodes)
-        .unwrap_or_default()
+/// Adds to a running machine what only the firmware's tables show: tables that the kernel rejects, and the ranges of
+/// nodes that the boot line hides. Where the tables are missing or closed to this user, nothing is added.
+pub fn add_tables(machine: &mut Machine, tree: &Tree) {
+    let Ok(tables) = files::from_tree(tree) else { return };
+    let booted = boot(&tables, &Setting::default());
+    if machine.nodes.len() < 2 && machine.memory_map.nodes.is_empty() {
+        machine.memory_map.nodes = booted.memory_map().nodes;
+    }
+    let rejected = booted.notes.iter().map(Note::oddity);
+    machine.oddities.extend(rejected.filter(|oddity| oddity.kind == OddityKind::FirmwareRejected));
 }
 
 fn origin(path: &Path) -> Origin {

@@ -94,8 +94,13 @@ fn wrong_pairs(machine: &Machine) -> Vec<(NodeId, NodeId, Option<u32>)> {
     all.filter(|(from, to, distance)| is_wrong(*from, *to, *distance)).collect()
 }
 
-/// The reason for which the kernel rejects the SLIT, where the firmware's tables were read.
+/// The reason for which the kernel rejects the SLIT, where the firmware's tables were read and other distances are in force.
 fn rejected_table(machine: &Machine) -> Option<String> {
+    let replaced =
+        |(from, to, distance): (NodeId, NodeId, &u32)| *distance == if from == to { LOCAL } else { REMOTE };
+    if !machine.distances.iter().all(replaced) {
+        return None;
+    }
     let mut rejected = machine.oddities.iter().filter(|oddity| oddity.kind == OddityKind::FirmwareRejected);
     let oddity = rejected.find(|oddity| oddity.text.starts_with("SLIT"))?;
     Some(printable(&oddity.text).into_owned())

@@ -159,10 +159,7 @@ impl Examined {
     fn watched(args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {
         let named = subject::find(wanted, Tree::live())?;
         let mut machine = input::load("live", Detail::Full)?.machine;
-        // Where the boot line hides the nodes, only the firmware lists them.
-        if machine.nodes.len() < 2 && machine.memory_map.nodes.is_empty() {
-            machine.memory_map.nodes = firmware::ranges_of_nodes(&Tree::live());
-        }
+        firmware::add_tables(&mut machine, &Tree::live());
         let (before, mut now) = match args.once {
             true => (None, watch::once(named.as_ref())),
             false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,

@@ -268,13 +268,17 @@ fn pairs_without_a_distance_are_counted_and_the_first_are_named() {
 #[test]
 fn a_table_of_distances_that_the_kernel_rejects() {
     let rule = &distances_invalid::RULE;
-    let mut fixture = Fixture::new(FOUR);
+    let mut fixture = Fixture::new("4x(1c 1G); dist=20");
     let text =
         "SLIT at 0x2d: the distance from domain 0 to 1 is 10, not above 10: the kernel rejects the table";
     fixture.machine.oddities.push(Oddity::new(OddityKind::FirmwareRejected, text));
     let found = one(&fixture, rule);
     assert_eq!((&found.subject, found.evidence.len()), (&Subject::Machine, 1));
     assert_eq!(found.evidence[0].value, Value::text(text));
+    // Distances that the kernel would not have then.
+    let mut fixture_of_table = Fixture::new("4x(1c 1G); dist=21");
+    fixture_of_table.machine.oddities.clone_from(&fixture.machine.oddities);
+    silent(&fixture_of_table, rule);
     // Another table.
     fixture.machine.oddities[0].text = text.replace("SLIT", "HMAT");
     silent(&fixture, rule);
