@@ -35,9 +35,16 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>, interrupts: Interrup
     Sampler::new(Tree::live(), options).drawing(Box::new(LiveDrawer::new(measuring::seed(None))))
 }
 
+/// Leaves this process out: in a small machine it is among those that matter, and nothing about it is the system's.
+fn without_own(mut sample: Sample) -> Sample {
+    let own = Pid::new(std::process::id());
+    sample.processes.retain(|process| process.identity.pid != own);
+    sample
+}
+
 /// The running system now.
 pub fn once(named: Option<&BTreeSet<Pid>>) -> Sample {
-    sampler(ONCE, named, InterruptScope::All).sample(Moment::now())
+    without_own(sampler(ONCE, named, InterruptScope::All).sample(Moment::now()))
 }
 
 /// The running system at the beginning and at the end of a window. Ctrl-C ends it early; a window
@@ -51,13 +58,26 @@ pub fn watch(window: Duration, named: Option<&BTreeSet<Pid>>) -> Result<(Option<
     sampler.set_page_budget(page_budget(window, SHARE));
     measuring::wait(Instant::now() + WARM_UP, &interrupt, || false);
     let began = Instant::now();
-    let before = sampler.sample(Moment::now());
+    let before = without_own(sampler.sample(Moment::now()));
     // A window beyond the clock's range lasts until Ctrl-C.
     let end = began.checked_add(window).unwrap_or_else(|| began + Duration::from_secs(u64::from(u32::MAX)));
     measuring::wait(end, &interrupt, || false);
     if interrupt.load(Ordering::Relaxed) && began.elapsed() < SHORTEST {
         return Ok((None, before));
     }
-    let now = sampler.sample(Moment::now());
+    let now = without_own(sampler.sample(Moment::now()));
     Ok((Some(before), now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_not_examined_and_its_parent_is() {
+        let sample = once(None);
+        let has = |pid: u32| sample.processes.iter().any(|process| process.identity.pid.number() == pid);
+        assert!(!has(std::process::id()));
+        assert!(has(std::os::unix::process::parent_id()));
+    }
 }
