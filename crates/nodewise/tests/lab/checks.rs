@@ -267,6 +267,8 @@ const TIERS: &[(&str, Check)] = &[
     ("demotion_without_promotion_is_found_and_completed", sick::tiers::half),
     ("demotion_past_a_binding_is_found_and_switched_off", sick::tiers::past_a_binding),
 ];
+const PROMOTION: &[(&str, Check)] =
+    &[("promotion_without_a_limit_is_found_and_limited", sick::tiers::unlimited)];
 const WEIGHTS: &[(&str, Check)] =
     &[("equal_weights_of_unlike_nodes_are_found_and_worked_out", sick::tiers::weights)];
 const FLAT_TIERS: &[(&str, Check)] =
@@ -370,6 +372,7 @@ pub enum Extent {
     Movable,
     Devices,
     Tiers,
+    Promotion,
     Weights,
     FlatTiers,
     Flat,
@@ -407,6 +410,7 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Movable, "movable", &[MOVABLE]),
     (Extent::Devices, "devices", &[DEVICES]),
     (Extent::Tiers, "tiers", &[TIERS]),
+    (Extent::Promotion, "promotion", &[PROMOTION]),
     (Extent::Weights, "weights", &[WEIGHTS]),
     (Extent::FlatTiers, "flat-tiers", &[FLAT_TIERS]),
     (Extent::Flat, "flat", &[FLAT]),

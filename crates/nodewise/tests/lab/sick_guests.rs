@@ -87,6 +87,8 @@ pub const SICK: &[SickGuest] = &[
         .qemu(crate::PLUGGED.1),
     SickGuest::new("sick-devices", "4x(1c 512M); dist=20", Extent::Devices).qemu(BEHIND_A_BRIDGE),
     SickGuest::new("sick-tiers", TIERS, Extent::Tiers),
+    // Alone: what was demoted before would be promoted, too.
+    SickGuest::new("sick-promotion", TIERS, Extent::Promotion),
     // The first kernel here with weights that it works out.
     SickGuest::new("sick-weights", TIERS, Extent::Weights).kernel("6.18"),
     // Before the kernel read the firmware's tables into tiers.

@@ -18,7 +18,7 @@ pub mod tiers;
 use std::fs;
 use std::time::Duration;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{NodeId, NodeSet};
 use serde_json::Value;
 
 use super::doctor::{Diagnosed, fill, run};
@@ -125,8 +125,18 @@ pub(super) fn is_about(finding: &Value, program: &Observed) -> Result<(), String
 }
 
 pub(super) fn about_nodes(finding: &Value, nodes: &[NodeId]) -> Result<(), String> {
-    let names: nodewise_machine::NodeSet = nodes.iter().copied().collect();
+    let names: NodeSet = nodes.iter().copied().collect();
     same(&format!("nodes of {finding}"), finding["nodes"].as_str(), Some(names.to_string().as_str()))
+}
+
+/// A finding is about this node, among others: a program has pages of its own where it began.
+fn names(finding: &Value, node: NodeId) -> Result<(), String> {
+    let nodes = finding["nodes"].as_str().and_then(|nodes| nodes.parse::<NodeSet>().ok());
+    same(
+        &format!("whether {finding} names node {node}"),
+        nodes.is_some_and(|nodes| nodes.contains(node)),
+        true,
+    )
 }
 
 /// A number of a finding's evidence.

@@ -8,8 +8,8 @@ use nodewise_machine::Bytes;
 use serde_json::Value;
 
 use super::{
-    BALANCING, MEMORY, about, about_nodes, at_work, fires_about, is_silent, is_silent_about, pool, restart,
-    started_by, within,
+    BALANCING, MEMORY, about, about_nodes, at_work, fires_about, is_silent, is_silent_about, names, pool,
+    restart, started_by, within,
 };
 use crate::checks::doctor::{Diagnosed, run};
 use crate::checks::moving::file;
@@ -184,7 +184,7 @@ pub fn pool_that_stays(context: &Context) -> Result<(), String> {
     let way = format!("kib={} pages=pool cpu={on_a} reads", size.get() >> 10);
     let checked = at_work("in a pool", &[], &format!("{way} touched-on={on_c}")).and_then(|program| {
         let finding = about(context, rule, &program)?;
-        about_nodes(&finding, &[c])?;
+        names(&finding, c)?;
         within(&finding, "in pools", "share", 0.8..=1.0)?;
         within(&finding, "stranded", "share", 0.8..=1.0)?;
         drop(program);

@@ -1,20 +1,35 @@
 //! Memory of several speeds.
 
+use std::fs;
+
 use nodewise_machine::{NodeId, NodeSet};
 use serde_json::Value;
 
-use crate::checks::doctor::{fill, run};
+use crate::checks::doctor::{Diagnosed, fill, run};
+use crate::checks::moving::file;
+use crate::checks::running::quick_balancing;
 use crate::checks::same;
+use crate::cpuset::Cpuset;
 use crate::kernel;
-use crate::nodewise::Context;
+use crate::nodewise::{Context, complaint};
 use crate::observer::Observed;
 use crate::setting::{self, Setting};
 
-use super::{about_nodes, fires, is_about, is_silent, mended, restart, started_by};
+use super::{
+    about_nodes, at_work, evidence, fires, fires_about, is_about, is_silent, mended, restart, started_by,
+};
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+const LIMIT: &str = "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps";
+const UNLIMITED: &str = "promotion-unlimited";
+/// Memory of a program on the slow node, in bytes, that is worth a finding.
+const HOT: u64 = 16 << 20;
+/// The most programs whose memory fits neither the fast node nor both.
+const MOST_BOUND: usize = 8;
+/// Windows in which pages are to move.
+const WINDOWS: usize = 4;
 /// Memory of a program, in KiB: of three nodes each has more than a twentieth of a node.
 const MEMORY: u64 = 96 << 10;
 
@@ -98,12 +113,32 @@ pub fn past_a_binding(context: &Context) -> Result<(), String> {
     let rule = "demotion-breaks-binding";
     setting::write("/proc/sys/vm/drop_caches", "3")?;
     let _demotion = Setting::with(DEMOTION, "1")?;
-    let mut programs = vec![Observed::start("bound", &[], &format!("kib={MEMORY} policy=bind:{fast}"))?];
-    is_silent(context, rule)?;
-    programs.extend(fill(context, fast, &format!(" policy=bind:{fast}"))?);
-    // The node is full: what comes now pushes out what was there.
-    programs.push(Observed::start("needs room", &[], &format!("kib={MEMORY} policy=bind:{fast}"))?);
-    let finding = fires(context, rule)?;
+    let mut programs = Vec::new();
+    // With demotion the node never stays full: what comes pushes out what was there.
+    loop {
+        programs.push(Observed::start("bound", &[], &format!("kib={MEMORY} policy=bind:{fast}"))?);
+        if programs.len() == 1 {
+            is_silent(context, rule)?;
+        }
+        let places = programs.iter_mut().map(|program| on_node(program, slow));
+        let places = places.collect::<Result<Vec<u64>, String>>()?;
+        if places.iter().any(|size| *size >= HOT) {
+            break;
+        }
+        if programs.len() == MOST_BOUND {
+            return Err(format!(
+                "{MOST_BOUND} programs are bound, and {places:?} bytes of them were demoted"
+            ));
+        }
+    }
+    let pids: Vec<u32> = programs.iter().map(|program| program.pid).collect();
+    let finding = fires_about(context, rule, &pids)?;
+    let finding = finding.ok_or_else(|| {
+        let demoted = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let demoted = demoted.lines().filter(|line| line.starts_with("pgdemote")).collect::<Vec<_>>();
+        let places = programs.iter_mut().map(|program| on_node(program, slow)).collect::<Vec<_>>();
+        format!("{rule} does not fire: {demoted:?}, bytes on the slow node {places:?}")
+    })?;
     let found = programs
         .iter_mut()
         .find(|program| Some(u64::from(program.pid)) == finding["subject"]["pid"].as_u64());
@@ -137,4 +172,60 @@ pub fn weights(context: &Context) -> Result<(), String> {
     same("weight, undone", weight(fast)?.as_str(), "1")?;
     fires(context, rule)?;
     run(context, &mend["commands"])
+}
+
+/// Hot programs on the slow node, and cold ones that fill a fast one: pages go both ways.
+pub fn unlimited(context: &Context) -> Result<(), String> {
+    let (slow, fast) = slow_and_fast(context)?;
+    // An emulated guest moves less than a real machine in each second.
+    let thresholds = file("tiers.toml");
+    fs::write(&thresholds, format!("[{UNLIMITED}]\nmib_per_s = 0.1\n")).map_err(|error| error.to_string())?;
+    let thresholds = format!("--thresholds={}", thresholds.display());
+    let watched = || Diagnosed::with(context, &["--window=15s", &thresholds]);
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let limit = Setting::keep(LIMIT)?;
+    let cpu = context.seen.cpus_of(fast).first().ok_or("a node without CPUs")?;
+    let group = Cpuset::new(&cpu.to_string(), &NodeSet::from_iter([slow, fast]).to_string())?;
+    let enter = format!("echo $$ > {} && exec \"$@\"", group.tasks());
+    let hot_on_slow = |name| {
+        let program = at_work(name, &["sh", "-c", &enter, "sh"], &format!("kib={MEMORY} cpu={cpu} reads"))?;
+        let moved = context.output(&["migrate", &program.pid.to_string(), &format!("--to={slow}")])?;
+        same(&format!("migrate: {}", complaint(&moved)), moved.status.success(), true).map(|()| program)
+    };
+    let checked = hot_on_slow("hot").and_then(|first| {
+        // While pages are demoted the node does not stay full.
+        let _cold = fill(context, fast, "")?;
+        let _settings = [Setting::with(DEMOTION, "1")?, Setting::with(BALANCING, "2")?];
+        let _pace = quick_balancing();
+        moves(&watched)?;
+        // As the mend says, down to the lowest limit, which allows none; more is hot by now.
+        limit.set("0")?;
+        let mut second = hot_on_slow("hot, too")?;
+        // Pages that were isolated before may be on their way still.
+        drop(watched()?);
+        let found = watched()?;
+        let left = on_node(&mut second, slow)?;
+        same(&format!("whether {left} bytes are left to be promoted"), left > HOT, true)?;
+        drop((first, second));
+        found.finding(UNLIMITED).map_or(Ok(()), |left| Err(format!("{UNLIMITED} still fires: {left}")))
+    });
+    drop(group);
+    checked
+}
+
+/// The rule fires in one of some windows: the kernel looks for hot pages from time to time.
+fn moves(watched: &dyn Fn() -> Result<Diagnosed, String>) -> Result<(), String> {
+    let mut last = None;
+    for _ in 0..WINDOWS {
+        let found = watched()?;
+        if let Some(finding) = found.finding(UNLIMITED) {
+            let [up, down] = ["promoted", "demoted"].map(|fact| evidence(finding, fact, "per_s"));
+            return same(&format!("whether both ways count: {finding}"), up? > 0.0 && down? > 0.0, true);
+        }
+        last = Some(fs::read_to_string("/proc/vmstat").unwrap_or_default());
+    }
+    let counts = last.unwrap_or_default();
+    let moved: Vec<&str> =
+        counts.lines().filter(|line| line.starts_with("pgpromote") || line.starts_with("pgdemote")).collect();
+    Err(format!("{UNLIMITED} does not fire: {moved:?}"))
 }
