@@ -41,6 +41,7 @@
 //!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
 //!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`), also of other
 //!   platforms (`package/emulated.rs`)
+//! - `ports.rs` `cargo xtask ports`, libnuma, the static command and unit tests on platforms that are emulated
 //! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
@@ -66,6 +67,7 @@ mod migrate_soak;
 mod package;
 mod pages;
 mod platform;
+mod ports;
 mod program;
 mod setup;
 mod site;
@@ -312,6 +314,12 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "out"])]
         command: Option<PathBuf>,
     },
+    /// Build libnuma and the static command for machines that have no packages, and run unit tests there, emulated
+    Ports {
+        /// The machines: x86_64, aarch64, riscv64, powerpc64le
+        #[arg(value_parser = platform, default_values = ["riscv64", "powerpc64le"])]
+        platforms: Vec<Platform>,
+    },
     /// Build Python's nodewise as a wheel with the command inside
     Wheel {
         /// The static command [default: built as dist]
@@ -460,6 +468,7 @@ fn main() -> ExitCode {
             Task::PackageRoots { releases, arch, out, .. } => root().and_then(|root| {
                 package::roots::run(&package::Packaging::new(&root, arch, "dist", out)?, &releases)
             }),
+            Task::Ports { platforms } => root().and_then(|root| ports::run(&root, &platforms)),
             Task::Wheel { command, out, check, guest } => root().and_then(|root| {
                 let out = out.unwrap_or_else(|| root.join("target/package"));
                 let wheel = wheel::build(&root, command, &out)?;
