@@ -60,6 +60,8 @@ pub struct Machine {
     pub page_size: Option<Bytes>,
     /// Memory of the whole machine: `MemTotal` of `/proc/meminfo`, which also exists where no node does.
     pub system_memory: Option<Bytes>,
+    /// Space for swapping that is free: `SwapFree` of `/proc/meminfo`; 0 where there is no swap.
+    pub swap_free: Option<Bytes>,
     /// Where memory lies, as tables of the firmware say.
     pub memory_map: MemoryMap,
     /// Slots for memory modules, as the firmware lists them.
@@ -104,6 +106,7 @@ impl Machine {
             product: Product::default(),
             page_size: None,
             system_memory: None,
+            swap_free: None,
             memory_map: MemoryMap::default(),
             memory_slots: MemorySlots::default(),
             possible_nodes: NodeSet::new(),

@@ -126,6 +126,20 @@ impl Node {
         self.size_of("MemFree")
     }
 
+    /// Sets how much of it is free, and how much is clean page cache. What else it has is used by programs.
+    pub fn set_use(&mut self, free: Bytes, cache: Bytes) {
+        let sizes = [
+            ("MemFree", free),
+            ("FilePages", cache),
+            ("Active(file)", Bytes::new(0)),
+            ("Inactive(file)", cache),
+            ("SReclaimable", Bytes::new(0)),
+        ];
+        self.meminfo.retain(|field| field.name == "MemTotal");
+        let fields = sizes.into_iter().map(|(name, size)| (name.to_owned(), MeminfoValue::Size(size)));
+        self.meminfo.extend(fields.map(|(name, value)| MeminfoField { name, value }));
+    }
+
     /// Whether the node is known to have memory.
     pub fn has_memory(&self) -> bool {
         self.memory_total().is_some_and(|size| size > Bytes::new(0))

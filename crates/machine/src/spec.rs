@@ -9,6 +9,8 @@
 //! part     = [ P "p" ] C "c" [ T "t" ] CPUs: P packages of C cores with T threads each
 //!          | SIZE                      memory: 128G
 //!          | CACHE "=" SIZE [ "/" N "c" ]   l1d, l1i, l2, l3 or l4; one per N cores, else per core
+//!          | "free=" SIZE             free memory; without it, all but the page cache
+//!          | "cache=" SIZE            clean page cache; without it, none
 //!          | "huge=" SIZE ":" COUNT    a pool of huge pages
 //!          | "tier=" N                 the memory tier
 //! option   = "dist=" R                 every remote distance
@@ -20,6 +22,8 @@
 //!                                      nodes to node N: 0>2:300ns/20G; read and write apart as 300ns,350ns
 //!          | "dev=" DEVICE "@" N       a device on node N: net:eth0@1, gpu:0@3, pci:21:00.0@1
 //!          | "weights=" N ":" W "," ...  weights of weighted interleave
+//!          | "swap=" SIZE             free space for swapping
+//!          | "thp=" "always"|"madvise"|"never"   transparent huge pages
 //!          | "kernel=" RELEASE | "arch=" WORD
 //! ```
 //!
@@ -83,6 +87,10 @@ pub struct NodePart {
     pub cpus: Option<CpuPart>,
     /// Its memory; `None` for a node without.
     pub memory: Option<Bytes>,
+    /// Free memory; `None` for all that is not page cache.
+    pub free: Option<Bytes>,
+    /// Clean page cache; `None` for none.
+    pub cache: Option<Bytes>,
     pub caches: Vec<CachePart>,
     /// Its huge page pools: page size and number of pages.
     pub huge: Vec<(Bytes, u64)>,
@@ -150,9 +158,16 @@ pub struct Spec {
     pub accesses: Vec<AccessPart>,
     pub devices: Vec<(DeviceRef, NodeId)>,
     pub weights: Vec<(NodeId, u32)>,
+    /// Free space for swapping; `None` where nothing is said.
+    pub swap: Option<Bytes>,
+    /// Which memory is in transparent huge pages: a word of [`HUGE_PAGE_WORDS`].
+    pub huge_pages: Option<&'static str>,
     pub kernel: Option<KernelRelease>,
     pub architecture: Option<String>,
 }
+
+/// The kernel's words in `/sys/kernel/mm/transparent_hugepage/enabled`.
+pub const HUGE_PAGE_WORDS: [&str; 3] = ["always", "madvise", "never"];
 
 /// Why a text is not a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +235,8 @@ impl fmt::Display for NodePart {
         parts.extend(self.memory.map(|size| {
             format!("{}{}", size.exact(), if size.exact().ends_with(char::is_numeric) { "B" } else { "" })
         }));
+        parts.extend(self.free.map(|size| format!("free={}", size.exact())));
+        parts.extend(self.cache.map(|size| format!("cache={}", size.exact())));
         for cache in &self.caches {
             let share = if cache.cores == 1 { String::new() } else { format!("/{}c", cache.cores) };
             parts.push(format!("l{}{}={}{share}", cache.level, cache_word(cache.kind), cache.size.exact()));
@@ -287,6 +304,12 @@ impl fmt::Display for Spec {
             let weights: Vec<String> =
                 self.weights.iter().map(|(node, weight)| format!("{node}:{weight}")).collect();
             write!(f, "; weights={}", weights.join(","))?;
+        }
+        if let Some(swap) = self.swap {
+            write!(f, "; swap={}", swap.exact())?;
+        }
+        if let Some(word) = self.huge_pages {
+            write!(f, "; thp={word}")?;
         }
         if let Some(kernel) = &self.kernel {
             write!(f, "; kernel={kernel}")?;

@@ -94,6 +94,8 @@ struct MachineFile {
     page_size_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     system_memory_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    swap_free_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "MemoryMapFile::is_empty")]
     memory_map: MemoryMapFile,
     #[serde(default, skip_serializing_if = "MemorySlotsFile::is_empty")]
@@ -229,6 +231,7 @@ pub fn to_json(machine: &Machine) -> String {
         product: ProductFile::from(&machine.product),
         page_size_bytes: machine.page_size.map(Bytes::get),
         system_memory_bytes: machine.system_memory.map(Bytes::get),
+        swap_free_bytes: machine.swap_free.map(Bytes::get),
         memory_map: MemoryMapFile::from(&machine.memory_map),
         memory_slots: MemorySlotsFile::from(&machine.memory_slots),
         possible_nodes: NodeList(machine.possible_nodes.clone()),
@@ -326,6 +329,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         product: file.product.into(),
         page_size: file.page_size_bytes.map(Bytes::new),
         system_memory: file.system_memory_bytes.map(Bytes::new),
+        swap_free: file.swap_free_bytes.map(Bytes::new),
         memory_map,
         memory_slots,
         possible_nodes: file.possible_nodes.0,

@@ -37,6 +37,8 @@ impl Spec {
         let mut machine = Machine::new(Origin::Spec(self.to_string()));
         machine.architecture.clone_from(&self.architecture);
         machine.kernel.clone_from(&self.kernel);
+        machine.swap_free = self.swap;
+        machine.settings.transparent_hugepage = self.huge_pages.map(str::to_owned);
         machine.possible_nodes = nodes.iter().map(|node| node.id).collect();
         for placed in &nodes {
             machine.nodes.insert(placed.id, node_of(placed));
@@ -280,6 +282,11 @@ fn node_of(placed: &Placed<'_>) -> Node {
     // A kernel prints MemTotal 0 for a node without memory; a spec says so by leaving it out.
     let total = placed.part.memory.unwrap_or(Bytes::new(0));
     node.meminfo = vec![MeminfoField::total(total)];
+    let (free, cache) = (placed.part.free, placed.part.cache);
+    if free.is_some() || cache.is_some() {
+        let cache = cache.unwrap_or_default();
+        node.set_use(free.unwrap_or(Bytes::new(total.get().saturating_sub(cache.get()))), cache);
+    }
     node.huge_pools = placed
         .part
         .huge
@@ -400,6 +407,23 @@ mod tests {
         assert_eq!(access.read_bandwidth_mb_per_s, Some(30_000));
         assert!(machine.access(n(2), AccessClass::Any).is_some());
         assert!(machine.access(n(2), AccessClass::Cpu).is_none());
+    }
+
+    #[test]
+    fn what_is_neither_free_nor_cache_is_used() {
+        let machine = machine(
+            "(1c 8G free=1G) (1c 8G cache=3G) (1c 8G free=1G cache=3G) (1c 8G); swap=16G; thp=always",
+        );
+        let machine = machine.unwrap();
+        let gib = |node, field| machine.nodes[&n(node)].size_of(field).map(|size| size.get() >> 30);
+        let fields = ["MemFree", "FilePages", "Inactive(file)"];
+        assert_eq!(fields.map(|field| gib(0, field)), [Some(1), Some(0), Some(0)]);
+        assert_eq!(fields.map(|field| gib(1, field)), [Some(5), Some(3), Some(3)]);
+        assert_eq!(fields.map(|field| gib(2, field)), [Some(1), Some(3), Some(3)]);
+        assert_eq!(fields.map(|field| gib(3, field)), [None; 3]);
+        assert_eq!(machine.swap_free, Some(Bytes::from_gib(16)));
+        assert_eq!(machine.settings.transparent_hugepage.as_deref(), Some("always"));
+        assert!(machine.oddities.is_empty(), "{:?}", machine.oddities);
     }
 
     #[test]

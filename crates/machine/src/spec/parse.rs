@@ -1,8 +1,8 @@
 //! Text to [`Spec`].
 
 use super::{
-    AccessPart, Body, CachePart, CpuPart, Distances, Group, MOST_CPUS, MOST_NODES, NodePart, Spec, SpecError,
-    ThreadOrder,
+    AccessPart, Body, CachePart, CpuPart, Distances, Group, HUGE_PAGE_WORDS, MOST_CPUS, MOST_NODES, NodePart,
+    Spec, SpecError, ThreadOrder,
 };
 use crate::cache::CacheKind;
 use crate::device::DeviceRef;
@@ -120,6 +120,10 @@ impl<'a> Reader<'a> {
         if node == NodePart::default() {
             return self.fail(self.at, "expected cores (12c2t) or a memory size (128G)");
         }
+        let used = node.free.unwrap_or_default().get().saturating_add(node.cache.unwrap_or_default().get());
+        if used > node.memory.unwrap_or_default().get() {
+            return self.fail(self.at, "expected a memory size that holds what is free and the page cache");
+        }
         Ok(node)
     }
 
@@ -174,6 +178,15 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         match key {
+            "free" | "cache" => {
+                let Ok(size) = value.parse::<Bytes>() else {
+                    return self.fail(at, format!("expected a size, as in {key}=60G"));
+                };
+                let place = if key == "free" { &mut node.free } else { &mut node.cache };
+                if place.replace(size).is_some() {
+                    return self.fail(start, format!("this node has {key}= already"));
+                }
+            }
             "huge" => {
                 let pool = value
                     .split_once(':')
@@ -187,7 +200,10 @@ impl<'a> Reader<'a> {
                 Ok(tier) => node.tier = Some(TierId::new(tier)),
                 Err(_) => return self.fail(at, "expected a tier number, as in tier=4"),
             },
-            _ => return self.fail(start, "expected l1d, l1i, l2, l3, l4, huge or tier before \"=\""),
+            _ => {
+                return self
+                    .fail(start, "expected l1d, l1i, l2, l3, l4, free, cache, huge or tier before \"=\"");
+            }
         }
         Ok(())
     }
@@ -199,7 +215,7 @@ impl<'a> Reader<'a> {
         if !self.take('=') {
             return self.fail(
                 start,
-                "expected an option: dist, ids, smt, access, dev, weights, kernel or arch, then \"=\"",
+                "expected an option: dist, ids, smt, access, dev, weights, swap, thp, kernel or arch, then \"=\"",
             );
         }
         let at = self.at;
@@ -254,6 +270,14 @@ impl<'a> Reader<'a> {
                     return self.fail(at, "expected nodes and weights from 1 to 255, as in weights=0:5,1:2");
                 }
             },
+            "swap" => match value.parse::<Bytes>() {
+                Ok(size) => spec.swap = Some(size),
+                Err(_) => return self.fail(at, "expected a size, as in swap=16G"),
+            },
+            "thp" => match HUGE_PAGE_WORDS.into_iter().find(|word| *word == value) {
+                Some(word) => spec.huge_pages = Some(word),
+                None => return self.fail(at, format!("expected {}", HUGE_PAGE_WORDS.join(", "))),
+            },
             "kernel" => match KernelRelease::new(value) {
                 Some(kernel) => spec.kernel = Some(kernel),
                 None => return self.fail(at, "expected a release, as in kernel=6.12"),
@@ -263,8 +287,10 @@ impl<'a> Reader<'a> {
             }
             "arch" => return self.fail(at, "expected an architecture, as in arch=aarch64"),
             _ => {
-                return self
-                    .fail(start, "expected one of dist, ids, smt, access, dev, weights, kernel, arch");
+                return self.fail(
+                    start,
+                    "expected one of dist, ids, smt, access, dev, weights, swap, thp, kernel, arch",
+                );
             }
         }
         Ok(())
@@ -395,6 +421,8 @@ pub fn parse(text: &str) -> Result<Spec> {
         accesses: Vec::new(),
         devices: Vec::new(),
         weights: Vec::new(),
+        swap: None,
+        huge_pages: None,
         kernel: None,
         architecture: None,
     };
@@ -450,6 +478,14 @@ mod tests {
         refuse("(9999999c)", "expected 1 to 8192 CPUs (column 2)\n  (9999999c)\n   ^");
         refuse("(1c 1G 2G)", "this node has a memory size already (column 8)\n  (1c 1G 2G)\n         ^");
         refuse("(((1c)))", "expected a node: packages do not nest (column 3)\n  (((1c)))\n    ^");
+        refuse(
+            "(1c 1G free=600M cache=1G)",
+            "expected a memory size that holds what is free and the page cache (column 26)\n  (1c 1G free=600M cache=1G)\n                           ^",
+        );
+        refuse(
+            "(1c 1G); thp=on",
+            "expected always, madvise, never (column 14)\n  (1c 1G); thp=on\n               ^",
+        );
         refuse("()", "expected cores (12c2t) or a memory size (128G) (column 2)\n  ()\n   ^");
         refuse(
             "(1c); dev=net:eth0@0,gpu:0@0",
@@ -477,8 +513,9 @@ mod tests {
             "4x(12c2t 128G)",
             "2x(2x(24c 126G l3=32M/6c)); dist=11,20",
             "(4c 1G) 7x(1G)",
-            "(2p8c2t 1G l1d=48K l2=1M) (64G huge=2M:512 tier=22); dist=10,20/30,10; ids=0,8; smt=adjacent; \
-             access=0>8:250ns,300ns/30000M; dev=net:eth0@0; dev=pci:0000:21:00.0@8; weights=0:5,8:1; kernel=6.12; arch=aarch64",
+            "(2p8c2t 1G free=100M cache=1M l1d=48K l2=1M) (64G huge=2M:512 tier=22); dist=10,20/30,10; ids=0,8; \
+             smt=adjacent; access=0>8:250ns,300ns/30000M; dev=net:eth0@0; dev=pci:0000:21:00.0@8; weights=0:5,8:1; \
+             swap=16G; thp=always; kernel=6.12; arch=aarch64",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }

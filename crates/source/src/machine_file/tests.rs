@@ -228,6 +228,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             product: identity.5,
             page_size: identity.3[0].map(Bytes::new),
             system_memory: identity.3[1].map(Bytes::new),
+            swap_free: identity.3[0].map(Bytes::new),
             memory_map: map_of(identity.3[0]),
             memory_slots: sets.4,
             cpu_models: identity.4,

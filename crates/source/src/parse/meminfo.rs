@@ -46,6 +46,14 @@ pub fn system_swap(text: &str) -> Result<Option<Bytes>, ParseError> {
     size(text, "SwapTotal:")
 }
 
+/// Reads the space for swapping that is free from `/proc/meminfo`: `SwapFree:  8388604 kB`; `None` where no line gives it.
+///
+/// # Errors
+/// A `SwapFree` without a number of kB.
+pub fn system_swap_free(text: &str) -> Result<Option<Bytes>, ParseError> {
+    size(text, "SwapFree:")
+}
+
 /// Reads the size of a page of the default pool from `/proc/meminfo`: `Hugepagesize:  2048 kB`; `None` where no line
 /// gives it.
 ///

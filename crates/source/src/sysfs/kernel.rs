@@ -18,6 +18,7 @@ const VERSION: &str = "/proc/version";
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     if !reader.wants_only_nodes() {
         machine.system_memory = reader.value(MEMINFO, meminfo::system_total).flatten();
+        machine.swap_free = reader.value(MEMINFO, meminfo::system_swap_free).flatten();
     }
     if !reader.is_quick() {
         machine.product = product(reader);
