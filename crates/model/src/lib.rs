@@ -15,12 +15,12 @@
 //! - `watermark.rs` `min_free_kbytes`, watermarks, reserves; `pcp.rs` how far the lists of the CPUs blur them
 //! - `memory.rs` zones with their free pages, and counters; `walk.rs` requests taken from them, as runs,
 //!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
-//!   on the order of nodes is open; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
+//!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
 //!   the functions of the kernel that a request passes
 //! - `cost.rs` how long reading takes, and what bounds it
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
 //!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
-//!   (`simulate/program.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
+//!   (`simulate/program.rs`, `simulate/holders.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
 //!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
 //!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), demotion, swap and the OOM killer
 //!   (`simulate/reclaim.rs`), time that passes (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same
@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 pub mod balancing;
+pub mod caches;
 pub mod cost;
 pub mod demotion;
 pub mod errno;
@@ -67,6 +68,7 @@ pub mod zones;
 
 pub use nodewise_machine::distance;
 
+pub use caches::{Interval, Relief, Verdict};
 pub use cost::Costs;
 pub use errno::Errno;
 pub use memory::{Memory, Placed, ZoneState};

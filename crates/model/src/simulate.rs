@@ -21,6 +21,7 @@ mod balance;
 mod calls;
 mod cycle;
 mod fault;
+mod holders;
 mod mapping;
 mod moving;
 mod placement;
@@ -36,9 +37,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet};
+use nodewise_machine::{Machine, MemPolicy, Node, NodeId, NodeSet};
 
 use crate::balancing::Balancing;
+use crate::caches;
 use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::policy::interleave::Weights;
@@ -53,8 +55,10 @@ pub use step::{Cause, Killed, Relief, Step};
 use pool::Pool;
 use program::{Id, Object, ObjectId, ObjectKind, Program};
 
-/// Where a program's first mapping is, as a page number: a place for which every turn begins again.
-const FIRST_PAGE: u64 = 1 << 28;
+/// Where a program's first mapping is, as a page number: a place for which every turn begins again, that of huge pages
+/// too. It is the least multiple of all numbers of nodes up to 16, in pages of 2 MiB, and below what 32 bits hold, by which
+/// kernels before 6.7 count turns.
+const FIRST_PAGE: u64 = 720_720 << 9;
 
 /// Programs on a machine.
 #[derive(Clone, Debug)]
@@ -71,6 +75,8 @@ pub struct Simulation {
     balancing: Balancing,
     /// Pages of 4 KiB that a disk still takes.
     swap_left: u64,
+    /// Pages of 4 KiB of caches that each node can give up.
+    caches: BTreeMap<NodeId, u64>,
     pool: Pool,
     programs: BTreeMap<Id, Program>,
     names: BTreeMap<String, Id>,
@@ -102,6 +108,7 @@ impl Simulation {
             demotion: false,
             balancing: Balancing::OFF,
             swap_left: 0,
+            caches: BTreeMap::new(),
             programs: BTreeMap::new(),
             names: BTreeMap::new(),
             gone: BTreeMap::new(),
@@ -116,11 +123,16 @@ impl Simulation {
         }
     }
 
-    /// The same with the nodes, the memory tiers and the settings of a machine.
+    /// The same with the nodes, the memory tiers, the settings, the caches and the free swap of a machine.
     #[must_use]
     pub fn on(self, machine: &Machine) -> Self {
         let settings = &machine.settings;
+        let cache =
+            |node: &Node| caches::of_node(node, &self.memory).map(|(cache, _)| (node.id, cache.least));
+        let swap = machine.swap_free.map(|size| size.get() / self.memory.page_bytes());
         Self {
+            caches: machine.nodes.values().filter_map(cache).collect(),
+            swap_left: swap.unwrap_or(self.swap_left),
             online: machine.node_ids(),
             system: system::initial_policy(machine, self.release),
             tiers: Some(Tiers::from_machine(machine, self.release)),
@@ -272,7 +284,7 @@ impl Simulation {
             let Some(object) = self.objects.get_mut(&object) else { continue };
             // Pages of a file are found again when they are touched.
             let inherited = object.extents.iter_mut().filter(|_| object.kind != ObjectKind::File);
-            for extent in inherited.filter(|extent| extent.holders.contains(&id)) {
+            for extent in inherited.filter(|extent| extent.holders.contains(id)) {
                 extent.holders.insert(child);
             }
         }

@@ -81,6 +81,7 @@ pub struct Mapping {
     pub region: Option<String>,
     pub backing: Backing,
     pub policy: Option<String>,
+    pub first_page: Option<u64>,
 }
 
 /// The kind of new memory.

@@ -28,6 +28,9 @@ pub struct Mapping {
     pub backing: Backing,
     /// The policy that `mbind(2)` gives it before it is touched.
     pub policy: Option<MemPolicy>,
+    /// The number of its first page, which says whose turn that is, for private memory; `None` where the memory
+    /// behind the last ends.
+    pub first_page: Option<u64>,
 }
 
 /// Some or all of a program's memory of a name.

@@ -181,7 +181,7 @@ impl Simulation {
         pages: &Range<u64>,
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
-        let own = |extent: &Extent| extent.holders.contains(&id);
+        let own = |extent: &Extent| extent.holders.contains(id);
         self.objects.get(&object).map_or(0, |object| object.count(pages, own, is))
     }
 

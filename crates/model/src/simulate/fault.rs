@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::Simulation;
+use super::holders::Holders;
 use super::moving::{Move, To};
 use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::reclaim::Stopped;
@@ -57,18 +58,20 @@ impl Simulation {
         let (mut copied, mut others) = (Spans::default(), Vec::new());
         let Some(found) = self.objects.get_mut(&object) else { return copied };
         let kind = found.kind;
+        // Pages that several have are counted with the first of them alone: for no other anything changes.
         for extent in found.inside(pages) {
+            let first = extent.holders.first();
             if kind == ObjectKind::File {
                 extent.since = now;
                 extent.holders.insert(id);
-                others.extend(extent.holders.iter().copied());
-            } else if extent.holders.contains(&id) {
-                if extent.holders.len() == 1 {
+                others.extend(first.filter(|first| id < *first));
+            } else if extent.holders.contains(id) {
+                if extent.holders.is_one() {
                     extent.since = now;
                 } else {
-                    extent.holders.remove(&id);
+                    extent.holders.remove(id);
                     copied.set(extent.run.pages.clone(), Some(()));
-                    others.extend(extent.holders.iter().copied());
+                    others.extend(extent.holders.first().filter(|_| first == Some(id)));
                 }
             }
         }
@@ -152,7 +155,7 @@ impl Simulation {
         }
         let given = runs.last().map_or(0, |run| run.pages.end - first);
         let since = self.now;
-        let extents = runs.into_iter().map(|run| Extent { run, holders: [id].into(), since });
+        let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), since });
         if let Some(object) = self.objects.get_mut(&object) {
             object.extents.extend(extents);
         }
@@ -207,7 +210,7 @@ impl Simulation {
     ) -> Result<(), Stopped> {
         let is_out = |held: &Held| held.at == At::Swap;
         let out: Vec<Range<u64>> = self.objects.get_mut(&object).map_or_else(Vec::new, |object| {
-            let own = object.inside(pages).filter(|extent| extent.holders.contains(&id));
+            let own = object.inside(pages).filter(|extent| extent.holders.contains(id));
             own.filter(|extent| extent.run.count(is_out) > 0).map(|extent| extent.run.pages.clone()).collect()
         });
         let parts: Vec<_> = out.into_iter().flat_map(|part| self.policies(id, object, part)).collect();

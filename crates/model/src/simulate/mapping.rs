@@ -34,7 +34,7 @@ impl Simulation {
                 return Ok(Step::refused(errno));
             }
         };
-        let (object, pages) = self.object_of(id, &mapping.backing, pages);
+        let (object, pages) = self.object_of(id, mapping, pages);
         let reserved = if mapping.backing == Backing::Pool {
             (pages.end - pages.start) / self.memory.huge_pages()
         } else {
@@ -71,7 +71,8 @@ impl Simulation {
     }
 
     /// The object of a new mapping, and its pages.
-    fn object_of(&mut self, id: Id, backing: &Backing, pages: u64) -> (ObjectId, Range<u64>) {
+    fn object_of(&mut self, id: Id, mapping: &Mapping, pages: u64) -> (ObjectId, Range<u64>) {
+        let backing = &mapping.backing;
         let kind = match backing {
             Backing::File(name) => {
                 if let Some(object) = self.files.get(name) {
@@ -95,7 +96,8 @@ impl Simulation {
             ObjectKind::Private => {
                 let size = if *backing == Backing::Huge { self.memory.huge_pages() } else { 1 };
                 let program = self.program(id);
-                let first = program.next_page.checked_next_multiple_of(size).unwrap_or(0);
+                let first = mapping.first_page.unwrap_or(program.next_page);
+                let first = first.checked_next_multiple_of(size).unwrap_or(0);
                 program.next_page = first.saturating_add(pages);
                 first
             }
@@ -126,8 +128,9 @@ impl Simulation {
         let mut others = BTreeSet::new();
         let mut kept = Vec::new();
         for mut extent in std::mem::take(&mut object.extents) {
-            if extent.holders.remove(&id) {
-                others.extend(extent.holders.iter().copied());
+            let first = extent.holders.first();
+            if extent.holders.remove(id) {
+                others.extend(extent.holders.first().filter(|_| first == Some(id)));
             }
             if extent.holders.is_empty() && object.kind != ObjectKind::File {
                 freed.push(extent.run);

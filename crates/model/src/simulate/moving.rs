@@ -87,7 +87,7 @@ impl Simulation {
             let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
             if before != after {
                 is_changed = true;
-                changed.extend(holders.iter().copied());
+                changed.extend(holders.iter());
             }
             kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
         }
@@ -124,7 +124,7 @@ impl Simulation {
             moved += count;
             go.most = go.most.saturating_sub(count);
             if count > 0 {
-                holders.iter().for_each(|holder| self.note_program(*holder));
+                holders.iter().for_each(|holder| self.note_program(holder));
             }
             kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
         }

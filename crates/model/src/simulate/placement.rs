@@ -89,7 +89,7 @@ impl Simulation {
         let mut placement = Placement::default();
         for (_, extent) in self.extents_of(id) {
             for (held, pages) in extent.run.counts() {
-                placement.add(held.at, pages, extent.holders.first() != Some(&id));
+                placement.add(held.at, pages, extent.holders.first() != Some(id));
             }
         }
         placement
@@ -100,7 +100,7 @@ impl Simulation {
         let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
         let objects = regions.filter_map(|region| self.objects.get(&region.object));
         let extents = objects.flat_map(|object| object.extents.iter().map(|extent| (object.kind, extent)));
-        extents.filter(move |(_, extent)| extent.holders.contains(&id))
+        extents.filter(move |(_, extent)| extent.holders.contains(id))
     }
 
     fn unclaimed(&self, object: ObjectId) -> Placement {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use nodewise_machine::{NodeId, NodeSet};
 
+use super::holders::Holders;
 use super::run::{Held, Run};
 use super::spans::Spans;
 use crate::policy::set::Policy;
@@ -66,7 +67,7 @@ pub(super) struct Object {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub run: Run,
-    pub holders: BTreeSet<Id>,
+    pub holders: Holders,
     /// When they were last touched: the number of the step.
     pub since: u64,
 }
@@ -91,7 +92,7 @@ impl Extent {
 
     /// Whether a program may move these pages: those that only it has, or all that it has.
     pub fn is_movable_by(&self, id: Id, all: bool) -> bool {
-        self.holders.contains(&id) && (all || self.holders.len() == 1)
+        self.holders.contains(id) && (all || self.holders.is_one())
     }
 }
 
@@ -141,7 +142,7 @@ impl Object {
 
     /// The pages of a range that are missing for a program; of a file, for no one.
     pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
-        let is_there = |extent: &&Extent| self.kind == ObjectKind::File || extent.holders.contains(&id);
+        let is_there = |extent: &&Extent| self.kind == ObjectKind::File || extent.holders.contains(id);
         let mut there: Vec<&Range<u64>> =
             self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();
         there.sort_unstable_by_key(|own| own.start);

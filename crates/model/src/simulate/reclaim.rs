@@ -7,7 +7,8 @@
 //! says, and was not seen.
 //!
 //! The kernel reclaims ahead and more than is wanted; here it is as much as is wanted, of the pages that were
-//! touched longest ago. Page cache is not part of a scenario.
+//! touched longest ago. Caches that the machine has when a scenario begins go first, as far as the kernel's own estimate
+//! counts them ([`caches`](crate::caches)); programs of a scenario read no files.
 
 use std::collections::BTreeSet;
 
@@ -48,14 +49,36 @@ impl Simulation {
 
     /// Frees pages of some nodes, those first that were touched longest ago; gives how many.
     pub(super) fn reclaim(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
-        let mut freed = 0;
-        if self.demotion {
+        let mut freed = self.drop_caches(inside, pages, step);
+        if freed == 0 && self.demotion {
             for node in inside {
                 freed += self.demote(node, pages.saturating_sub(freed), step);
             }
         }
         if freed == 0 {
             freed = self.swap_out(inside, pages, step);
+        }
+        freed
+    }
+
+    /// Gives up this many pages of the caches of some nodes; gives how many.
+    fn drop_caches(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
+        let mut freed = 0;
+        for node in inside {
+            let Some(cache) = self.caches.get_mut(&node) else { continue };
+            let wanted = (pages - freed).min(*cache);
+            let mut left = wanted;
+            for zone in self.memory.zones.iter_mut().rev().filter(|zone| zone.node == node) {
+                let part = left.min(zone.managed.saturating_sub(zone.free));
+                zone.free += part;
+                left -= part;
+            }
+            let dropped = wanted - left;
+            *cache -= dropped;
+            freed += dropped;
+            if dropped > 0 {
+                step.drop_caches(node, dropped);
+            }
         }
         freed
     }
@@ -71,8 +94,7 @@ impl Simulation {
                     return pages;
                 }
                 // Pages of several programs are the first one's.
-                let own =
-                    |extent: &Extent| extent.since == since && extent.holders.first().copied() == holder;
+                let own = |extent: &Extent| extent.since == since && extent.holders.first() == holder;
                 let owner = holder.and_then(|holder| self.programs.get(&holder));
                 let owner = owner.map_or(&everywhere, |program| &program.allowed).clone();
                 self.rearrange(object, own, |memory, placed| {
@@ -95,7 +117,7 @@ impl Simulation {
     fn holders(&self, object: ObjectId, since: u64) -> BTreeSet<Option<Id>> {
         let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
         let touched = extents.filter(|extent| extent.since == since);
-        touched.map(|extent| extent.holders.first().copied()).collect()
+        touched.map(|extent| extent.holders.first()).collect()
     }
 
     /// Moves this many pages of some nodes to the disk; gives how many.

@@ -10,6 +10,8 @@ use crate::walk::OutOfMemory;
 /// A measure that the kernel took to have room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
+    /// Pages of 4 KiB of caches were given up.
+    Dropped { node: NodeId, pages: u64 },
     /// Pages of 4 KiB went to a disk.
     Swapped { node: NodeId, pages: u64 },
     /// Pages of 4 KiB went to slower memory.
@@ -79,6 +81,18 @@ impl Step {
         match self.taken.iter_mut().find(|(own, _)| *own == node) {
             Some((_, sum)) => *sum += pages,
             None => self.taken.push((node, pages)),
+        }
+    }
+
+    /// Counts pages of caches that were given up.
+    pub(super) fn drop_caches(&mut self, from: NodeId, count: u64) {
+        let dropped = self.reliefs.iter_mut().find_map(|relief| match relief {
+            Relief::Dropped { node, pages } if *node == from => Some(pages),
+            _ => None,
+        });
+        match dropped {
+            Some(pages) => *pages += count,
+            None => self.reliefs.push(Relief::Dropped { node: from, pages: count }),
         }
     }
 

@@ -28,7 +28,7 @@ fn start(policy: &str) -> Act {
 }
 
 fn mapping(region: &str, gib: u64, backing: Backing) -> Mapping {
-    Mapping { region: region.to_owned(), pages: gib * GIB, backing, policy: None }
+    Mapping { region: region.to_owned(), pages: gib * GIB, backing, policy: None, first_page: None }
 }
 
 fn allocate(region: &str, gib: u64) -> Act {
@@ -76,7 +76,13 @@ fn huge_pages_are_as_large_as_the_machines() {
         let (mib, huge) = (1024 / kib, huge_mib * 1024 / kib);
         let mut simulation = Simulation::new(memory, Weights::new(), 1024, Release::REFERENCE).on(&machine);
         let take = |pages: u64, backing: Backing| {
-            Act::Allocate(Mapping { region: format!("{backing:?}"), pages, backing, policy: None })
+            Act::Allocate(Mapping {
+                region: format!("{backing:?}"),
+                pages,
+                backing,
+                policy: None,
+                first_page: None,
+            })
         };
         play(&mut simulation, &[("a", start("interleave:0-1")), ("a", take(3 * huge, Backing::Huge))]);
         let had = |simulation: &Simulation| -> Vec<u64> {
@@ -298,6 +304,24 @@ fn pages_of_a_file_are_where_the_first_put_them_and_its_policy_is_everybodys() {
     play(&mut simulation, &[("a", Act::End)]);
     assert!(simulation.placements().is_empty());
     assert_eq!(simulation.memory().free_of(NodeId::new(1)), simulation.memory().managed_of(NodeId::new(1)));
+}
+
+#[test]
+fn turns_begin_with_the_first_node_unless_the_first_page_is_another() {
+    let check = |nodes: u32, first_page: Option<u64>, backing: Backing, expected: u32| {
+        let mut simulation = simulation_on(&format!("{nodes}x(1c 1G)"), Release::REFERENCE);
+        let pages = if backing == Backing::Huge { 512 } else { 1 };
+        let heap = Mapping { region: "heap".to_owned(), pages, backing, policy: None, first_page };
+        let steps = [("a", start(&format!("interleave:0-{}", nodes - 1))), ("a", Act::Allocate(heap))];
+        let steps = play(&mut simulation, &steps);
+        assert_eq!(steps[1].taken, [(NodeId::new(expected), pages)], "{nodes} nodes, {first_page:?}");
+    };
+    for nodes in 2..=16 {
+        check(nodes, None, Backing::Small, 0);
+        check(nodes, None, Backing::Huge, 0);
+    }
+    check(3, Some(4), Backing::Small, 1);
+    check(3, Some(2 * 512), Backing::Huge, 2);
 }
 
 #[test]

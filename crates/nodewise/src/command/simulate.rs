@@ -168,6 +168,8 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
                 scenario::Backing::File(name) => Backing::File(name.clone()),
             },
             policy: written.policy.as_deref().map(policy).transpose()?,
+            // Addresses have 64 bits.
+            first_page: written.first_page.map(|page| page % (1 << 52)),
         })
     };
     Ok(match &step.act {

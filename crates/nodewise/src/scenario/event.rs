@@ -31,6 +31,7 @@ pub(super) struct Event {
     // What belongs to some of them.
     region: Option<String>,
     policy: Option<String>,
+    first_page: Option<u64>,
     huge: Option<bool>,
     pool: Option<bool>,
     file: Option<String>,
@@ -66,7 +67,7 @@ enum Deed<'e> {
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
 fn known(event: &Event) -> [Known<'_>; 16] {
-    const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file"];
+    const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "first-page"];
     let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
     [
         ("map", MAPPING, event.map.as_ref().map(Deed::Map)),
@@ -134,6 +135,7 @@ fn belongs(event: &Event, deed: &str) -> Result<(), String> {
     let given = [
         ("region", event.region.is_some()),
         ("policy", event.policy.is_some()),
+        ("first-page", event.first_page.is_some()),
         ("huge", event.huge.is_some()),
         ("pool", event.pool.is_some()),
         ("file", event.file.is_some()),
@@ -208,6 +210,9 @@ fn mapping(event: &Event, size: &str) -> Result<Mapping, String> {
         (None, [_, true, _]) => Backing::Pool,
         (None, _) => Backing::Small,
     };
+    if event.first_page.is_some() && matches!(backing, Backing::Pool | Backing::File(_)) {
+        return Err("first-page is for private memory: files and pools begin with page 0".to_owned());
+    }
     let (region, policy) = (event.region.clone(), event.policy.clone());
-    Ok(Mapping { size: size.to_owned(), region, backing, policy })
+    Ok(Mapping { size: size.to_owned(), region, backing, policy, first_page: event.first_page })
 }

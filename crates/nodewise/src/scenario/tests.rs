@@ -64,6 +64,10 @@ fn what_is_wrong_is_said_with_its_line() {
         ("move-pages = \"heap\"", "move-pages needs a node to move to, as in to = \"1\""),
         ("migrate-pages = \"0\"", "migrate-pages needs nodes to move to, as in to = \"1\""),
         ("map = \"1G\"\nhuge = true\nfile = \"x\"", "memory is one of huge, pool and file"),
+        (
+            "map = \"1G\"\nfirst-page = 3\npool = true",
+            "first-page is for private memory: files and pools begin with page 0",
+        ),
     ] {
         check(&event(rest), &format!("line 2: {why}"));
     }
@@ -86,7 +90,8 @@ fn every_thing_to_do_is_read() {
     };
     let heap = || Part { region: "heap".to_owned(), offset: None, length: None };
     let text = str::to_owned;
-    let mapping = |backing| Mapping { size: text("1G"), region: None, backing, policy: None };
+    let mapping =
+        |backing| Mapping { size: text("1G"), region: None, backing, policy: None, first_page: None };
     for (rest, act) in [
         ("map = \"1G\"\npool = true", Written::Map(mapping(Backing::Pool))),
         ("allocate = \"1G\"\nfile = \"x\"", Written::Allocate(mapping(Backing::File(text("x"))))),

@@ -11,7 +11,7 @@ use crate::digest::timeline::{Moment, Timeline, skipped_word};
 
 const HEADER: &str = "step,at_s,program,action,object,skipped,refused,killed,node,taken_pages,moved_pages,\
                       promoted_pages,stayed_pages,swapped_in_pages,missing_pages,swapped_out_pages,demoted_pages,\
-                      free_pages\n";
+                      free_pages,dropped_pages\n";
 
 /// Writes a scenario, piece by piece. The line of a step has no node and the sums of the step; behind it comes a
 /// line for each node that gave, swapped or demoted pages, or has more or fewer free ones, with what is its own.
@@ -33,6 +33,7 @@ struct Own {
     taken: u64,
     swapped_out: u64,
     demoted: u64,
+    dropped: u64,
 }
 
 fn lines(at: usize, moment: &Moment, free: &BTreeMap<(NodeId, ZoneKind), u64>) -> String {
@@ -46,6 +47,7 @@ fn lines(at: usize, moment: &Moment, free: &BTreeMap<(NodeId, ZoneKind), u64>) -
     }
     for relief in &step.reliefs {
         match relief {
+            Relief::Dropped { node, pages } => nodes.entry(*node).or_default().dropped += pages,
             Relief::Swapped { node, pages } => nodes.entry(*node).or_default().swapped_out += pages,
             Relief::Demoted { node, pages, .. } => nodes.entry(*node).or_default().demoted += pages,
         }
@@ -69,14 +71,15 @@ fn lines(at: usize, moment: &Moment, free: &BTreeMap<(NodeId, ZoneKind), u64>) -
         sum(|own| own.swapped_out),
         sum(|own| own.demoted),
         String::new(),
+        sum(|own| own.dropped),
     ];
     let mut text = format!("{},{}\n", head.join(","), own.join(","));
     for (node, own) in nodes {
         let left: u64 =
             free.range((node, ZoneKind::Dma)..=(node, ZoneKind::Movable)).map(|(_, free)| free).sum();
-        let Own { taken, swapped_out, demoted } = own;
+        let Own { taken, swapped_out, demoted, dropped } = own;
         let head = head.join(",");
-        text += &format!("{head},,,,,,{node},{taken},,,,,,{swapped_out},{demoted},{left}\n");
+        text += &format!("{head},,,,,,{node},{taken},,,,,,{swapped_out},{demoted},{left},{dropped}\n");
     }
     text
 }

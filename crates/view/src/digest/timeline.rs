@@ -299,7 +299,8 @@ fn mapped(mapping: &Mapping) -> String {
         _ => String::new(),
     };
     let policy = mapping.policy.as_ref().map_or_else(String::new, |policy| format!(", {policy}"));
-    format!("{}{file}{policy}", mapping.region)
+    let first = mapping.first_page.map_or_else(String::new, |page| format!(", from page {page} on"));
+    format!("{}{file}{policy}{first}", mapping.region)
 }
 
 fn named(part: &Part, page: u64) -> String {

@@ -48,6 +48,8 @@ struct StepJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_pages: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Pages>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     swapped_out: Vec<Pages>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     demoted: Vec<DemotedJson>,
@@ -229,13 +231,17 @@ fn step(moment: &Moment) -> StepJson<'_> {
     let step = &moment.step;
     let swapped = step.reliefs.iter().filter_map(|relief| match relief {
         Relief::Swapped { node, pages } => Some((*node, *pages)),
-        Relief::Demoted { .. } => None,
+        Relief::Dropped { .. } | Relief::Demoted { .. } => None,
+    });
+    let dropped = step.reliefs.iter().filter_map(|relief| match relief {
+        Relief::Dropped { node, pages } => Some((*node, *pages)),
+        Relief::Swapped { .. } | Relief::Demoted { .. } => None,
     });
     let demoted = step.reliefs.iter().filter_map(|relief| match relief {
         Relief::Demoted { node, to, pages } => {
             Some(DemotedJson { node: node.number(), to_node: to.number(), pages: *pages })
         }
-        Relief::Swapped { .. } => None,
+        Relief::Dropped { .. } | Relief::Swapped { .. } => None,
     });
     StepJson {
         at_s: moment.at_s,
@@ -250,6 +256,7 @@ fn step(moment: &Moment) -> StepJson<'_> {
         stayed_pages: step.stayed,
         swapped_in_pages: step.swapped_in,
         missing_pages: step.missing.as_ref().map(|end| end.pages),
+        dropped: pages(dropped),
         swapped_out: pages(swapped),
         demoted: demoted.collect(),
         killed: step.killed.iter().map(killed).collect(),

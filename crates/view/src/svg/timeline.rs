@@ -69,9 +69,10 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     stack.flow(drawn.legend(), 10.0);
     stack.gap(10.0);
     let tone = |finding: &TimelineFinding| match finding.kind {
-        TimelineFindingKind::Swapped | TimelineFindingKind::Demoted | TimelineFindingKind::Stayed => {
-            Tone::Plain
-        }
+        TimelineFindingKind::Dropped
+        | TimelineFindingKind::Swapped
+        | TimelineFindingKind::Demoted
+        | TimelineFindingKind::Stayed => Tone::Plain,
         _ => Tone::Notable,
     };
     let findings: Vec<(Tone, String)> =

@@ -132,7 +132,7 @@ fn nodes_of(simulation: &Simulation, name: &str) -> Vec<Option<NodeId>> {
     let extents = &simulation.objects[&region.object].extents;
     let node = |page: u64| {
         let own =
-            extents.iter().find(|extent| extent.holders.contains(&id) && extent.run.pages.contains(&page))?;
+            extents.iter().find(|extent| extent.holders.contains(id) && extent.run.pages.contains(&page))?;
         let is_it = |held: &&run::Held| own.run.held.count(&(page..page + 1), |other| other == *held) == 1;
         own.run.held.values().find(is_it)?.node()
     };
@@ -140,7 +140,7 @@ fn nodes_of(simulation: &Simulation, name: &str) -> Vec<Option<NodeId>> {
 }
 
 fn map(simulation: &mut Simulation, backing: Backing, pages: u64) -> u64 {
-    let mapping = Mapping { region: "heap".to_owned(), pages, backing, policy: None };
+    let mapping = Mapping { region: "heap".to_owned(), pages, backing, policy: None, first_page: None };
     play(simulation, &[("a", Act::Map(mapping))]);
     simulation.programs[&0].regions["heap"].pages.start
 }
@@ -251,7 +251,7 @@ proptest! {
             let act = match (kind, regions.first().map(|(name, ..)| name.clone())) {
                 (0 | 1, _) if pages > 0 => {
                     let region = format!("region {number}");
-                    let mapping = Mapping { region: region.clone(), pages: pages * HUGE, backing: Backing::Pool, policy: None };
+                    let mapping = Mapping { region: region.clone(), pages: pages * HUGE, backing: Backing::Pool, policy: None, first_page: None };
                     let reserved = pool.reserve(pages, &Policy::DEFAULT, &nodes);
                     let touched = if kind == 0 { pages } else { 0 };
                     if reserved.is_ok() {
@@ -298,7 +298,7 @@ proptest! {
         play(&mut simulation, &[("", Act::ResizePool { pages: filled }), ("b", start("local"))]);
         // Another program has some of node 0.
         let others = others.min(pool.free_on(&NodeSet::from([0])));
-        let mapping = |name: &str, pages| Mapping { region: name.to_owned(), pages: pages * HUGE, backing: Backing::Pool, policy: None };
+        let mapping = |name: &str, pages| Mapping { region: name.to_owned(), pages: pages * HUGE, backing: Backing::Pool, policy: None, first_page: None };
         if others > 0 {
             play(&mut simulation, &[("b", Act::Allocate(mapping("b", others)))]);
             pool.reserve(others, &Policy::DEFAULT, &memory.nodes()).unwrap();
@@ -349,7 +349,7 @@ proptest! {
         play(&mut simulation, &[("a", Act::ResizePool { pages: filled })]);
         let mut pool = hugetlb::Pool::new(&memory.nodes());
         pool.resize(filled, |_| true);
-        let mapping = Mapping { region: "heap".to_owned(), pages: 4 * HUGE, backing: Backing::Pool, policy: None };
+        let mapping = Mapping { region: "heap".to_owned(), pages: 4 * HUGE, backing: Backing::Pool, policy: None, first_page: None };
         let step = simulation.play("a", &Act::Map(mapping)).unwrap();
         let mapped = Pooled::map(pool, 4, &task);
         prop_assert_eq!(step.refused, mapped.as_ref().err().copied());

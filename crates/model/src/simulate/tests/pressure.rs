@@ -14,7 +14,9 @@ fn swapped(simulation: &Simulation, name: &str) -> u64 {
 /// Pages that reliefs report.
 fn told(step: &Step) -> u64 {
     let pages = |relief: &Relief| match relief {
-        Relief::Swapped { pages, .. } | Relief::Demoted { pages, .. } => *pages,
+        Relief::Dropped { pages, .. } | Relief::Swapped { pages, .. } | Relief::Demoted { pages, .. } => {
+            *pages
+        }
     };
     step.reliefs.iter().map(pages).sum()
 }
@@ -23,7 +25,7 @@ fn told(step: &Step) -> u64 {
 fn huge_and_small(simulation: &Simulation, name: &str) -> (u64, u64) {
     let id = simulation.names[name];
     let extents = simulation.objects.values().flat_map(|object| &object.extents);
-    let own: Vec<_> = extents.filter(|extent| extent.holders.contains(&id)).collect();
+    let own: Vec<_> = extents.filter(|extent| extent.holders.contains(id)).collect();
     let of = |order: u32| {
         let is = |held: &Held| held.order == order && held.at != At::Swap;
         own.iter().map(|extent| extent.run.count(is)).sum()
@@ -55,6 +57,28 @@ fn swap_takes_what_was_touched_longest_ago_and_gives_it_back_where_there_is_room
 }
 
 #[test]
+fn caches_go_before_pages_of_programs() {
+    let check = |machine: &str, gib: u64, expected: &[Relief], killed_names: &[&str]| {
+        let mut simulation = simulation_on(machine, Release::REFERENCE);
+        let steps = play(&mut simulation, &[("a", start("bind:1")), ("a", allocate("heap", gib))]);
+        let node = |relief: &Relief| match relief {
+            Relief::Dropped { node, .. } => (*node, "dropped"),
+            Relief::Swapped { node, .. } => (*node, "swapped"),
+            Relief::Demoted { node, .. } => (*node, "demoted"),
+        };
+        let reliefs = |reliefs: &[Relief]| reliefs.iter().map(node).collect::<Vec<_>>();
+        assert_eq!(reliefs(&steps[1].reliefs), reliefs(expected), "{machine}");
+        assert_eq!(killed(&steps[1]), killed_names, "{machine}");
+    };
+    let (node, pages) = (NodeId::new(1), 0);
+    let (dropped, swapped) = (Relief::Dropped { node, pages }, Relief::Swapped { node, pages });
+    check("2x(1c 8G free=1G cache=6G)", 4, &[dropped], &[]);
+    check("2x(1c 8G free=1G cache=2G); swap=8G", 4, &[dropped, swapped], &[]);
+    check("2x(1c 8G free=1G cache=2G)", 4, &[dropped], &["a"]);
+    check("2x(1c 8G free=1G)", 4, &[], &["a"]);
+}
+
+#[test]
 fn pages_that_make_room_for_those_behind_them_are_not_brought_back() {
     let mut simulation = simulation().with_swap(3 * GIB);
     let steps = play(&mut simulation, &[("a", start("bind:0")), ("a", allocate("heap", 10))]);
@@ -69,7 +93,13 @@ fn pages_that_make_room_for_those_behind_them_are_not_brought_back() {
 fn whole_huge_pages_that_go_out_are_all_told_of() {
     let mut simulation = simulation_on("(8c 8G)", Release::REFERENCE).with_swap(4 * GIB);
     let mapping = Mapping { pages: 7 * GIB, ..mapping("heap", 0, Backing::Huge) };
-    let other = Mapping { region: "heap".to_owned(), pages: GIB + 77, backing: Backing::Small, policy: None };
+    let other = Mapping {
+        region: "heap".to_owned(),
+        pages: GIB + 77,
+        backing: Backing::Small,
+        policy: None,
+        first_page: None,
+    };
     let steps = [
         ("a", start("default")),
         ("a", Act::Allocate(mapping)),

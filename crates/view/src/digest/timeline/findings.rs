@@ -18,6 +18,8 @@ pub enum TimelineFindingKind {
     Killed,
     /// A request found no room, and no one could be killed.
     Missing,
+    /// Pages of caches were given up.
+    Dropped,
     /// Pages went to a disk.
     Swapped,
     /// Pages went to slower memory.
@@ -35,6 +37,7 @@ impl TimelineFindingKind {
             Self::Refused => "refused",
             Self::Killed => "killed",
             Self::Missing => "no room",
+            Self::Dropped => "cache",
             Self::Swapped => "swap",
             Self::Demoted => "demotion",
             Self::Skipped => "skipped",
@@ -94,6 +97,10 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
     };
     for relief in &step.reliefs {
         match relief {
+            Relief::Dropped { node, pages } => tell(
+                TimelineFindingKind::Dropped,
+                format!("{} of page cache and slab are dropped on node {node}", size_of(*pages, page)),
+            ),
             Relief::Swapped { node, pages } => {
                 let others = memory.nodes().difference(&NodeSet::from_iter([*node]));
                 tell(

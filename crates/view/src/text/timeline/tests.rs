@@ -15,7 +15,13 @@ fn start(policy: &str) -> Act {
 }
 
 fn take(region: &str, pages: u64) -> Act {
-    Act::Allocate(Mapping { region: region.to_owned(), pages, backing: Backing::Small, policy: None })
+    Act::Allocate(Mapping {
+        region: region.to_owned(),
+        pages,
+        backing: Backing::Small,
+        policy: None,
+        first_page: None,
+    })
 }
 
 /// Steps a minute apart on a machine with some GiB of swap.
@@ -121,7 +127,8 @@ fn the_changes_come_to_what_is_there_at_the_end() {
 fn a_file_that_is_on_the_disk_alone_is_told_of_at_the_end() {
     let file = |touched: bool| {
         let backing = Backing::File("shm".to_owned());
-        let mapping = Mapping { region: "cache".to_owned(), pages: 2 << 18, backing, policy: None };
+        let mapping =
+            Mapping { region: "cache".to_owned(), pages: 2 << 18, backing, policy: None, first_page: None };
         if touched { Act::Allocate(mapping) } else { Act::Map(mapping) }
     };
     let acts = [
