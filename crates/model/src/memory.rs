@@ -40,6 +40,16 @@ impl ZoneState {
 /// Pages of 4 KiB by the zone that they are in: what a program has of one kind of memory.
 pub type Placed = BTreeMap<(NodeId, ZoneKind), u64>;
 
+/// How hard the kernel tries to give a huge page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugeEffort {
+    /// On the first node, then on the others: what it does for memory that is advised to be in huge pages.
+    Everywhere,
+    /// On the first node alone, and without reclaiming: what it does for all other memory. An interleaving policy's
+    /// huge pages fall back to other nodes.
+    FirstNode,
+}
+
 /// The memory of a machine at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -51,6 +61,7 @@ pub struct Memory {
     pub(crate) page: u64,
     /// A huge page is two to the power of this many pages.
     pub(crate) huge_order: u32,
+    pub(crate) huge_effort: HugeEffort,
     /// Whether nodes are reclaimed before others are tried.
     pub(crate) zone_reclaim: Option<ZoneReclaim>,
     /// Pages that each zone would give up then, by its index; empty where nothing is reclaimed.
@@ -70,6 +81,7 @@ impl Memory {
             release,
             page: PAGE,
             huge_order: HUGE_ORDER,
+            huge_effort: HugeEffort::Everywhere,
             zone_reclaim,
             spare,
             reclaimed,
@@ -86,6 +98,12 @@ impl Memory {
     #[must_use]
     pub fn with_huge_order(self, order: u32) -> Self {
         Self { huge_order: order, ..self }
+    }
+
+    /// The same with another effort for huge pages.
+    #[must_use]
+    pub fn with_huge_effort(self, huge_effort: HugeEffort) -> Self {
+        Self { huge_effort, ..self }
     }
 
     /// A huge page is 2^order pages.

@@ -165,6 +165,35 @@ impl Memory {
         self.allocate_along(&mut route, request.pages, request.place)
     }
 
+    /// Takes the memory of a request, whose [`Request::pages`] are small ones here. Huge pages of the request's order are taken
+    /// where whole ones lie in it; before and behind them pages are small.
+    pub fn touch(&mut self, request: &Request<'_>) -> Outcome {
+        let huge = 1u64 << request.order;
+        let first = request.place.page() % huge;
+        let head = ((huge - first) % huge).min(request.pages);
+        let whole = (request.pages - head) / huge;
+        let tail = request.pages - head - whole * huge;
+        let mut outcome = Outcome::default();
+        for (pages, order, before) in
+            [(head, 0, 0), (whole, request.order, head), (tail, 0, request.pages - tail)]
+        {
+            let place = request.place.after(before);
+            if pages == 0 {
+                continue;
+            }
+            let part = self.allocate(&Request { pages, order, place, ..*request });
+            part.stretches.into_iter().for_each(|stretch| outcome.add(stretch));
+            outcome.busy =
+                outcome.busy.or(part.busy.map(|busy| BusyNodes { after: busy.after + before, ..busy }));
+            if let Some(end) = part.out_of_memory {
+                let behind = request.pages - before - (pages << order);
+                outcome.out_of_memory = Some(OutOfMemory { pages: end.pages + behind, ..end });
+                break;
+            }
+        }
+        outcome
+    }
+
     /// Takes pages of the request's order and of no other: fewer where there are no more.
     pub(crate) fn allocate_whole(&mut self, request: &Request<'_>) -> Outcome {
         let mut outcome = Outcome::default();

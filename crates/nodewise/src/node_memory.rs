@@ -12,12 +12,11 @@ use nodewise_source::parse::set;
 pub fn supply(machine: &mut Machine, typed: &[String]) -> Result<(), String> {
     for text in typed {
         let wrong = |why: String| format!("--node-memory: {why}");
-        let (nodes, size) = read(machine, text).map_err(wrong)?;
-        let gone = nodes.difference(&machine.node_ids());
-        if !gone.is_empty() {
-            let (gone, all) = (node_names(&gone), node_names(&machine.node_ids()));
-            return Err(wrong(format!("{gone} not found: this machine has {all}")));
+        let unknown = machine.nodes_of_unknown_size();
+        if unknown.is_empty() && !text.contains('=') {
+            return Err(wrong("the machine gives the size of all its nodes".to_owned()));
         }
+        let (nodes, size) = read(machine, text, unknown).map_err(wrong)?;
         let known = nodes.difference(&machine.nodes_of_unknown_size());
         if !known.is_empty() {
             return Err(wrong(format!("the machine gives the size of {}", node_names(&known))));
@@ -32,19 +31,21 @@ pub fn supply(machine: &mut Machine, typed: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The nodes of `64G`, all whose size is unknown, or of `0-1=64G`, and the size.
-fn read(machine: &Machine, text: &str) -> Result<(NodeSet, Bytes), String> {
+/// The nodes of `64G`, which are all `others`, or of `0-1=64G`, and the size.
+///
+/// # Errors
+/// What is not a size, and nodes that do not exist.
+pub fn read(machine: &Machine, text: &str, others: NodeSet) -> Result<(NodeSet, Bytes), String> {
     let wrong = || format!("{} is not a size: expected one such as 64G or 0-1=64G", quote(text));
     let (nodes, size) = match text.split_once('=') {
         Some((nodes, size)) => (set::list(nodes).map_err(|_| wrong())?, size),
-        None => {
-            let unknown = machine.nodes_of_unknown_size();
-            if unknown.is_empty() {
-                return Err("the machine gives the size of all its nodes".to_owned());
-            }
-            (unknown, text)
-        }
+        None => (others, text),
     };
+    let gone = nodes.difference(&machine.node_ids());
+    if !gone.is_empty() {
+        let (gone, all) = (node_names(&gone), node_names(&machine.node_ids()));
+        return Err(format!("{gone} not found: this machine has {all}"));
+    }
     Ok((nodes, size.parse().map_err(|_| wrong())?))
 }
 

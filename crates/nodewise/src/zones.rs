@@ -1,8 +1,8 @@
 //! The zones of a machine: its kernel's own where it has been asked, else as the model assumes them.
 
-use nodewise_machine::Machine;
 use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
+use nodewise_machine::{Machine, NodeSet};
 use nodewise_model::ram::{self, Unknown};
 use nodewise_model::reclaim::ZoneReclaim;
 use nodewise_model::walk::HUGE_ORDER;
@@ -61,6 +61,22 @@ impl Zones {
             Row { zone: *zone, state: ZoneState { marks, reserves, ..state.clone() }, boost: None }
         };
         self.rows.iter().zip(marks).map(row).collect()
+    }
+
+    /// The same with other free memory of some nodes, as the machine has it now: each zone has its part by what it manages.
+    #[must_use]
+    pub fn with_free(mut self, machine: &Machine, nodes: &NodeSet) -> Self {
+        for node in nodes {
+            let Some(free) = machine.free_of(node) else { continue };
+            let free = u128::from(free.get() / self.page);
+            let own = || self.rows.iter().filter(|row| row.zone.node == node);
+            let all: u128 = own().map(|row| u128::from(row.state.managed)).sum();
+            for row in self.rows.iter_mut().filter(|row| row.zone.node == node) {
+                let share = (u128::from(row.state.managed) * free).checked_div(all).unwrap_or(0);
+                row.state.free = u64::try_from(share).unwrap_or(u64::MAX).min(row.state.managed);
+            }
+        }
+        self
     }
 
     /// The memory that these zones are.
@@ -217,6 +233,16 @@ Node 0, zone   Device
         initialise(&mut rows, &machine);
         assert_eq!((rows[1].zone.managed, rows[1].state.managed, rows[1].state.free), (3900, 3900, 3100));
         assert_eq!(rows[0].zone.managed, 3840);
+    }
+
+    #[test]
+    fn free_memory_that_was_typed_is_in_all_zones_of_the_node() {
+        let tree = Tree::memory(Files::new().file("/proc/zoneinfo", INFO));
+        let zones = Zones { rows: of_kernel(&tree).unwrap(), basis: Basis::Kernel, page: ram::PAGE };
+        // 3,840 and 3,900 pages, half of which are to be free.
+        let machine = nodewise_machine::spec::machine("(1c 30960K free=15480K)").unwrap();
+        let zones = zones.with_free(&machine, &NodeSet::from([0]));
+        assert_eq!(zones.rows.iter().map(|row| row.state.free).collect::<Vec<_>>(), [1920, 1950]);
     }
 
     #[test]

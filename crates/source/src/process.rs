@@ -8,12 +8,13 @@ pub mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::CpuId;
 pub use nodewise_machine::Pid;
 
 use crate::file;
 use crate::parse::numa_maps::sums::{Summing, Sums};
 use crate::parse::proc_status::{self, ProcessStatus};
-use crate::parse::{Parsed, cgroup};
+use crate::parse::{Parsed, cgroup, pid_stat};
 use crate::paths;
 use crate::tree::{ReadError, Tree};
 
@@ -29,6 +30,15 @@ const MOST_PROCESSES: usize = 1 << 16;
 /// A file that cannot be read.
 pub fn status(tree: &Tree, pid: Pid) -> Result<Option<Parsed<ProcessStatus>>, ReadError> {
     file::parsed(tree, &format!("/proc/{pid}/status"), proc_status::parse)
+}
+
+/// The CPU that a process's first thread ran on last; `None` where the kernel does not say.
+///
+/// # Source
+/// `/proc/PID/stat`, field `processor`, Linux 2.2.8.
+pub fn last_cpu(tree: &Tree, pid: Pid) -> Option<CpuId> {
+    let text = tree.read_text(&format!("/proc/{pid}/stat")).ok().flatten()?;
+    pid_stat::parse(&text).ok()?.processor
 }
 
 /// The control group that bounds the memory of a process, as a path below that hierarchy's root; `None` where that is

@@ -37,6 +37,7 @@ pub mod node;
 pub mod oddity;
 pub mod perftest;
 pub mod placements;
+pub mod process_memory;
 pub mod provenance;
 pub mod published;
 pub mod running;

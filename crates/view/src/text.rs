@@ -33,6 +33,7 @@ pub(crate) mod matrix;
 pub mod migrate;
 pub mod overview;
 pub mod perftest;
+mod process_memory;
 pub mod rules;
 pub mod shm;
 pub mod show;

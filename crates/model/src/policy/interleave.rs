@@ -88,6 +88,14 @@ impl InterleavePosition {
         }
     }
 
+    /// The number of the page of 4 KiB in its address space or file.
+    pub const fn page(self) -> u64 {
+        match self {
+            Self::Address(address) => address >> 12,
+            Self::File { page, .. } => page,
+        }
+    }
+
     /// The place this many pages of 4 KiB further on.
     #[must_use]
     pub const fn after(self, pages: u64) -> Self {

@@ -8,7 +8,7 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use super::turn::{Stop, Turn, ZonePass};
 use super::{Class, Constraint, Mark, OutOfMemory, Request};
-use crate::memory::{Memory, ZoneState};
+use crate::memory::{HugeEffort, Memory, ZoneState};
 use crate::policy::interleave::Turns;
 use crate::policy::{WhenFull, path};
 use crate::release::Change;
@@ -121,7 +121,8 @@ impl Memory {
 
     /// A huge page is looked for on the first node, where the policy has such a node, and only then on the
     /// others: memory that is advised to be in huge pages rather has them from another node than small ones
-    /// from the first. A first node outside the cpuset is none. Seen on 6.12 and 6.18.
+    /// from the first. A first node outside the cpuset is none. Seen on 6.12 and 6.18. Other memory has small pages where
+    /// the first node has no huge one (`alloc_pages_mpol`, without `__GFP_DIRECT_RECLAIM`).
     fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<ZonePass> {
         let start = match policy.mode {
             PolicyMode::Preferred => policy.nodes.first().unwrap_or(request.cpu_node),
@@ -130,11 +131,16 @@ impl Memory {
         let everywhere = self.ways(policy, start, request);
         let filtered = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
         let passes = !filtered || policy.nodes.contains(start);
-        if !passes || policy.mode == PolicyMode::PreferredMany || !request.allowed.contains(start) {
+        if !passes || policy.mode == PolicyMode::PreferredMany {
             return everywhere;
         }
-        let first = [Mark::Low, Mark::Min].map(|mark| self.way(&[start], mark, &[start], request));
-        first.into_iter().chain(everywhere).collect()
+        let first = || [Mark::Low, Mark::Min].map(|mark| self.way(&[start], mark, &[start], request));
+        match (request.allowed.contains(start), self.huge_effort) {
+            (true, HugeEffort::FirstNode) => first().into(),
+            (true, HugeEffort::Everywhere) => first().into_iter().chain(everywhere).collect(),
+            (false, HugeEffort::FirstNode) => Vec::new(),
+            (false, HugeEffort::Everywhere) => everywhere,
+        }
     }
 
     /// A round through the zones of some nodes; the first that has any of `wanted` is wanted.

@@ -139,22 +139,24 @@ fn the_page_of_options_is_that_of_the_command_line() {
 }
 
 /// Options whose values have several forms, with the reason.
-const FORMS: [(&str, &str); 5] = [
+const FORMS: [(&str, &str); 6] = [
     ("against", "`fleet report` compares directories"),
     ("from", "io compares several files, each with a label"),
     ("kernel", "the lab boots an image as well, where others need only the rules of a release"),
     ("output", "`fleet plan` writes a directory of scripts"),
+    ("pid", "`explain` takes a name as well, where others take several numbers"),
     ("threads", "tune tries several numbers"),
 ];
 
 /// Options with more than one meaning, with the reason.
-const MEANINGS: [(&str, &str); 6] = [
+const MEANINGS: [(&str, &str); 7] = [
     ("against", "`fleet report` compares directories"),
     ("all", "`balance undo` acts on everything, the other verbs show everything"),
     ("count", "the number of what the verb makes: nodes, or intervals"),
     ("force", "`hugepages undo` overwrites settings, the other verbs overwrite files"),
     ("kernel", "`lab` boots the release, the other verbs model it"),
     ("output", "`fleet plan` writes a directory of scripts"),
+    ("pid", "`explain` is about one process, the other verbs leave all others out"),
 ];
 
 /// The part of a help text that must be the same for all verbs: up to the first punctuation mark.

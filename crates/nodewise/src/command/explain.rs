@@ -1,22 +1,28 @@
 //! `nodewise explain`: a request, played by the model of the kernel's allocator.
 
 mod policy;
+mod process;
+mod room;
+
+use std::collections::BTreeMap;
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::placement;
 use nodewise_machine::printable::{printable, quote};
-use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+use nodewise_machine::{Bytes, Machine, Node, NodeId, NodeSet};
+use nodewise_model::caches;
 use nodewise_model::cost::Costs;
+use nodewise_model::memory::HugeEffort;
 use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::{system, weights};
 use nodewise_model::ram::{PAGE, huge_order, page_bytes};
 use nodewise_model::walk::{Class, Request};
-use nodewise_model::{Change, Memory, Policy, Release, trace};
+use nodewise_model::{Change, Memory, Policy, Release, Relief, trace};
 use nodewise_source::Detail;
 use nodewise_syscall::affinity;
 use nodewise_view::digest::cost::{Access, Reading};
 use nodewise_view::digest::counts::by_count;
-use nodewise_view::digest::walk::{MemoryKind, Walk};
+use nodewise_view::digest::walk::{HugeReason, MemoryKind, Walk};
 use nodewise_view::{csv, json, text};
 
 use super::zones::built;
@@ -29,52 +35,73 @@ use crate::zones::Zones;
 use crate::{cli, input, measuring, output};
 pub(super) use policy::{node_set, parse};
 
+/// The memory of a process that is foreseen, unless a size was typed.
+const NEXT: Bytes = Bytes::from_gib(10);
+
 /// Runs `explain`.
 pub fn run(args: &Explain, global: &Global) -> Outcome {
     check(args).map_err(Failure::usage)?;
-    let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
+    let mut input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
+    let typed = room::supply(&mut input.machine, args).map_err(Failure::usage)?;
     let machine = &input.machine;
     let release = Release::from_kernel(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let zones = Zones::from_input(&input, release)?;
-    let huge_order = huge_order(machine).ok_or_else(|| no_huge_pages(machine));
-    let order =
-        if args.huge { huge_order.map_err(|why| Failure::cannot(format_args!("--thp: {why}")))? } else { 0 };
-    let before = zones.memory(machine, built(args.rebuilt), release);
-    let allowed = allowed(args, &input)?;
-    let mut policy = policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
+    let zones = Zones::from_input(&input, release)?.with_free(machine, &typed);
+    let huge = huge(args, machine).map_err(Failure::cannot)?;
+    let before = zones.memory(machine, built(args.rebuilt), release).with_huge_effort(huge.effort);
+    let wanted = args.pid.as_deref();
+    let memory = wanted.map(|wanted| process::read(args, wanted, &input, &global.machine)).transpose()?;
+    let allowed = match &memory {
+        Some(memory) if args.allowed.is_none() => memory.allowed.clone(),
+        _ => allowed(args, &input)?,
+    };
+    let (mut policy, left_out) = match &memory {
+        Some(memory) => (policy::kept(&memory.policy, &input, &allowed, release)?, NodeSet::new()),
+        None => policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?,
+    };
     policy.home = home(args, &policy, &input, release).map_err(Failure::usage)?;
     let is_systems = policy == Policy::DEFAULT;
     if is_systems {
         policy = system::initial_policy(machine, release);
     }
-    let cpu_node = cpu_node(args.cpu_node, &input, global).map_err(Failure::usage)?;
+    let last = memory.as_ref().and_then(|memory| process::last_node(memory, &input, &global.machine));
+    let number = args.cpu_node.or(last.map(NodeId::number));
+    let cpu_node = cpu_node(number, &input, global).map_err(Failure::usage)?;
+    let size = args.size.or(memory.as_ref().map(|_| NEXT));
     let weights = weights::in_force(machine, release);
     let request = Request {
         policy: &policy,
         weights: &weights,
         cpu_node,
         allowed: &allowed,
-        pages: pages(args, &before, order),
-        order,
+        pages: pages(size, &before, huge.order),
+        order: huge.order,
         place: place(args),
         class: Class::User,
     };
     let mut after = before.clone();
-    let outcome = after.allocate(&request);
+    let outcome = after.touch(&request);
+    let relief = outcome.out_of_memory.as_ref();
+    let relief = relief.and_then(|end| Relief::from_machine(machine, &after, end));
+    let caches = page_caches(machine, &before);
     let trace = if args.trace { trace::trace(policy.mode, &outcome) } else { Vec::new() };
     let walk = Walk {
         policy: &policy,
+        left_out: &left_out,
+        process: memory.as_ref(),
         is_systems,
         kind: kind(args.memory),
         first_page: args.first_page,
         cpu_node,
         allowed: &allowed,
-        size_bytes: args.size.map(|size| size.get()),
+        size_bytes: size.map(|size| size.get()),
         release,
         basis: zones.basis,
         before: &before,
         after: &after,
         outcome: &outcome,
+        relief,
+        caches: &caches,
+        huge: huge.reason,
         trace: &trace,
         reading: None,
     };
@@ -86,6 +113,49 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     Ok(0)
 }
 
+/// Page cache of the nodes that have some.
+fn page_caches(machine: &Machine, memory: &Memory) -> BTreeMap<NodeId, u64> {
+    let of = |node: &Node| caches::of_node(node, memory).map(|(_, files)| (node.id, files));
+    machine.nodes.values().filter_map(of).filter(|(_, files)| *files > 0).collect()
+}
+
+/// The transparent huge pages of a request.
+struct Huge {
+    order: u32,
+    effort: HugeEffort,
+    reason: Option<HugeReason>,
+}
+
+/// Which huge pages there are: as it was typed, else what the machine gives all programs.
+///
+/// # Source
+/// `vma_thp_gfp_mask` in `mm/huge_memory.c`; 4.20 to at least 7.2: what memory does to get a huge page follows from
+/// `transparent_hugepage/defrag` and from `madvise(2)`.
+fn huge(args: &Explain, machine: &Machine) -> Result<Huge, String> {
+    let none = Huge { order: 0, effort: HugeEffort::Everywhere, reason: None };
+    let is_set = machine.settings.transparent_hugepage.as_deref() == Some("always");
+    let is_private = args.memory == cli::explain::Memory::Private;
+    let when = match args.huge {
+        Some(when) => when,
+        None if is_set && is_private => cli::explain::Huge::Always,
+        None => cli::explain::Huge::Never,
+    };
+    let order = match huge_order(machine) {
+        _ if when == cli::explain::Huge::Never => return Ok(none),
+        Some(order) => order,
+        None if args.huge.is_none() => return Ok(none),
+        None => return Err(format!("--thp: {}", no_huge_pages(machine))),
+    };
+    let defrag = machine.settings.transparent_hugepage_defrag.as_deref();
+    let effort = match (when, defrag) {
+        (_, Some("always")) => HugeEffort::Everywhere,
+        (_, Some("never" | "defer")) | (cli::explain::Huge::Always, _) => HugeEffort::FirstNode,
+        _ => HugeEffort::Everywhere,
+    };
+    let reason = if args.huge.is_some() { HugeReason::Asked } else { HugeReason::Setting };
+    Ok(Huge { order, effort, reason: Some(reason) })
+}
+
 /// Options that do not go together.
 fn check(args: &Explain) -> Result<(), String> {
     if args.size.is_some_and(|size| size.get() == 0) {
@@ -95,7 +165,10 @@ fn check(args: &Explain) -> Result<(), String> {
         return Ok(());
     }
     let not_for_files = [
-        (args.huge, "--thp: the page cache is modelled in small pages"),
+        (
+            args.huge.is_some_and(|when| when != cli::explain::Huge::Never),
+            "--thp: the page cache is modelled in small pages",
+        ),
         (
             args.home.is_some(),
             "--home: a home node is a mapping's, and pages of the page cache follow the task's policy",
@@ -129,6 +202,7 @@ pub(super) fn no_huge_pages(machine: &Machine) -> String {
 const fn kind(memory: cli::explain::Memory) -> MemoryKind {
     match memory {
         cli::explain::Memory::Private => MemoryKind::Private,
+        cli::explain::Memory::PrivateFile => MemoryKind::PrivateFile,
         cli::explain::Memory::Shared => MemoryKind::Shared,
         cli::explain::Memory::Cache => MemoryKind::Cache,
     }
@@ -142,7 +216,9 @@ fn place(args: &Explain) -> InterleavePosition {
         cli::explain::Memory::Private | cli::explain::Memory::Cache => {
             InterleavePosition::Address(first.wrapping_mul(PAGE))
         }
-        cli::explain::Memory::Shared => InterleavePosition::File { inode: 0, page: first },
+        cli::explain::Memory::PrivateFile | cli::explain::Memory::Shared => {
+            InterleavePosition::File { inode: 0, page: first }
+        }
     }
 }
 
@@ -206,10 +282,10 @@ fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Rea
     })
 }
 
-/// Pages for the size that was typed; without one, one more than there are.
-fn pages(args: &Explain, memory: &Memory, order: u32) -> u64 {
+/// Small pages for the size that was typed; without one, one page more than there are, of the size that is tried first.
+fn pages(size: Option<Bytes>, memory: &Memory, order: u32) -> u64 {
     let free: u64 = memory.zones().iter().map(|zone| zone.free).sum();
-    args.size.map_or((free >> order) + 1, |size| size.get().div_ceil(memory.page_bytes() << order))
+    size.map_or(((free >> order) + 1) << order, |size| size.get().div_ceil(memory.page_bytes()))
 }
 
 fn cpu_node(typed: Option<u32>, input: &Input, global: &Global) -> Result<NodeId, String> {

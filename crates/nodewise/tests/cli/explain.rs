@@ -1,5 +1,9 @@
 //! `nodewise explain`, `zonelist` and `zones`: what the kernel will do, as text and as JSON.
 
+mod process;
+mod room;
+mod words;
+
 use serde_json::Value;
 
 use crate::nodewise::{command, corpus, golden, output, run, wider};

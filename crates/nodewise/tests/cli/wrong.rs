@@ -353,8 +353,8 @@ fn explain_refuses_policies_that_no_kernel_takes() {
     refuse("local=static", "local takes neither static nor relative");
     refuse("bind=static:7", "node 7 does not exist: this machine has nodes 0-3");
     refuse("bind=static:3", "node 3 has no memory: nodes 0-2 do");
-    policy("bind:7", "node 7 does not exist: this machine has nodes 0-3");
-    policy("bind:3", "node 3 is outside the nodes whose memory can be used, 0-2");
+    refuse("bind:7", "node 7 does not exist: this machine has nodes 0-3");
+    refuse("bind:3", "node 3 has no memory: nodes 0-2 do");
     refuse("interleave=balancing:0", "balancing goes with bind and preferred-many, not with interleave");
     check(
         &["explain", "bind=static:2", "--allowed", "0-1", "--machine", "2x(1c 1G) (1G) (1c)"],

@@ -2,11 +2,13 @@
 
 use nodewise_model::cost::Bottleneck;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
+use nodewise_model::{Interval, Relief, Verdict};
 use serde::Serialize;
 
 use super::pretty;
 use crate::digest::cost::{Part, Reading};
-use crate::digest::walk::{NodeChange, Walk};
+use crate::digest::process_memory::{NodeMemory, ProcessMemory};
+use crate::digest::walk::{HugeReason, NodeChange, Walk};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.explain/1";
@@ -14,11 +16,17 @@ pub const SCHEMA: &str = "nodewise.explain/1";
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<ProcessJson>,
     policy: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     asked_nodes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    left_out_nodes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     home_node: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_pages: Option<&'static str>,
     memory: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_page: Option<u64>,
@@ -40,6 +48,32 @@ struct Document {
     functions: Vec<Function>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<CostJson>,
+}
+
+#[derive(Serialize)]
+struct ProcessJson {
+    pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    memory: String,
+    policy: String,
+    policy_of: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_policies: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_nodes: Option<String>,
+    allowed_nodes: String,
+    sampled: bool,
+    nodes: Vec<ProcessNodeJson>,
+}
+
+#[derive(Serialize)]
+struct ProcessNodeJson {
+    node: u32,
+    size_bytes: u64,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numa_miss: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -91,6 +125,26 @@ struct EndJson {
     missing_pages: u64,
     inside_nodes: String,
     constraint: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relief: Option<ReliefJson>,
+}
+
+#[derive(Serialize)]
+struct ReliefJson {
+    verdict: &'static str,
+    caches_pages: IntervalJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_free_pages: Option<u64>,
+    dropped_pages: IntervalJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swapped_pages: Option<IntervalJson>,
+    unplaced_pages: IntervalJson,
+}
+
+#[derive(Serialize)]
+struct IntervalJson {
+    least: u64,
+    most: u64,
 }
 
 #[derive(Serialize)]
@@ -106,6 +160,8 @@ struct Node {
     free_after_pages: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     reclaimed_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_cache_pages: Option<u64>,
     numa_hit: u64,
     numa_miss: u64,
     numa_foreign: u64,
@@ -124,8 +180,11 @@ struct Function {
 pub fn walk(walk: &Walk<'_>) -> String {
     let document = Document {
         schema: SCHEMA,
+        process: walk.process.map(process),
         policy: walk.policy.effective().to_string(),
         asked_nodes: walk.asked_otherwise().map(ToString::to_string),
+        left_out_nodes: Some(walk.left_out).filter(|nodes| !nodes.is_empty()).map(ToString::to_string),
+        huge_pages: walk.huge.map(HugeReason::word),
         home_node: walk.policy.home.map(|node| node.number()),
         memory: walk.kind.word(),
         first_page: walk.first_page,
@@ -136,7 +195,7 @@ pub fn walk(walk: &Walk<'_>) -> String {
         assumed_architecture: walk.basis.assumed_architecture(),
         size_bytes: walk.size_bytes,
         steps: walk.outcome.stretches.iter().map(|stretch| step(stretch, walk.before.page_bytes())).collect(),
-        out_of_memory: walk.outcome.out_of_memory.as_ref().map(out_of_memory),
+        out_of_memory: walk.outcome.out_of_memory.as_ref().map(|end| out_of_memory(end, walk)),
         busy_nodes: (walk.outcome.busy.as_ref())
             .map(|busy| BusyJson { after_pages: busy.after, nodes: busy.nodes.to_string() }),
         nodes: nodes(walk),
@@ -191,7 +250,44 @@ fn step(stretch: &Stretch, page: u64) -> Step {
     Step { page_bytes: page << stretch.order, shares: stretch.shares.iter().map(share).collect() }
 }
 
-fn out_of_memory(end: &OutOfMemory) -> EndJson {
+fn process(memory: &ProcessMemory) -> ProcessJson {
+    let node = |own: &NodeMemory| ProcessNodeJson {
+        node: own.node.number(),
+        size_bytes: own.size.get(),
+        reason: memory.reason(own.node).word(),
+        numa_miss: own.missed,
+    };
+    ProcessJson {
+        pid: memory.pid,
+        name: memory.name.clone(),
+        memory: memory.what.clone(),
+        policy: memory.policy_text.clone(),
+        policy_of: memory.owner.word(),
+        other_policies: memory.other_policies.clone(),
+        cpu_nodes: memory.cpu_nodes.as_ref().map(ToString::to_string),
+        allowed_nodes: memory.allowed.to_string(),
+        sampled: memory.is_sampled,
+        nodes: memory.nodes.iter().map(node).collect(),
+    }
+}
+
+fn relief(relief: &Relief) -> ReliefJson {
+    let interval = |pages: Interval| IntervalJson { least: pages.least, most: pages.most };
+    ReliefJson {
+        verdict: match relief.verdict() {
+            Verdict::Survives => "survives",
+            Verdict::Killed => "killed",
+            Verdict::Open => "open",
+        },
+        caches_pages: interval(relief.caches),
+        swap_free_pages: relief.swap,
+        dropped_pages: interval(relief.dropped),
+        swapped_pages: relief.swapped.map(interval),
+        unplaced_pages: interval(relief.unplaced),
+    }
+}
+
+fn out_of_memory(end: &OutOfMemory, walk: &Walk<'_>) -> EndJson {
     EndJson {
         missing_pages: end.pages,
         inside_nodes: end.inside.to_string(),
@@ -200,6 +296,7 @@ fn out_of_memory(end: &OutOfMemory) -> EndJson {
             Constraint::Cpuset => "cpuset",
             Constraint::MemoryPolicy => "memory_policy",
         },
+        relief: walk.relief.as_ref().map(relief),
     }
 }
 
@@ -209,6 +306,7 @@ fn nodes(walk: &Walk<'_>) -> Vec<Node> {
         free_before_pages: change.before,
         free_after_pages: change.after,
         reclaimed_pages: Some(change.reclaimed).filter(|pages| *pages > 0),
+        page_cache_pages: change.cache,
         numa_hit: change.counters.hit,
         numa_miss: change.counters.miss,
         numa_foreign: change.counters.foreign,

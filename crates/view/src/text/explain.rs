@@ -63,6 +63,7 @@ pub(super) fn rule_of(policy: &MemPolicy, home: Option<NodeId>, kind: MemoryKind
         home.map_or("the CPU that touches it first".to_owned(), |home| format!("node {home}, its home"));
     let turn = match kind {
         MemoryKind::Private => "by their address: the order of touching does not matter",
+        MemoryKind::PrivateFile => "by their number in the file: the order of touching does not matter",
         MemoryKind::Shared => {
             "by their number in the file and its inode: the order of touching does not matter"
         }

@@ -5,10 +5,10 @@ use nodewise_machine::{Bytes, ModeFlags, NodeCounters, NodeSet, PolicyMode};
 use nodewise_model::pcp::largest_refill;
 use nodewise_model::walk::{BusyNodes, Mark, OutOfMemory, Share, Stretch};
 
-use super::cost;
 use super::explain::rule_of;
+use super::{cost, process_memory};
 use crate::digest::counts::by_count;
-use crate::digest::walk::{NodeChange, Walk, consequence, size_of};
+use crate::digest::walk::{HugeReason, NodeChange, Walk, consequence, relieved, size_of};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -22,7 +22,14 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
     let asked = walk.size_bytes.map_or("all there is".to_owned(), |size| Bytes::new(size).to_string());
     let remark = format!("{asked}, touched by a CPU of node {}, Linux {}", walk.cpu_node, walk.release);
-    page.heading(&format!("Memory  {}", walk.policy.effective()), &remark);
+    let what = match walk.process {
+        Some(memory) => {
+            process_memory::section(&mut page, memory);
+            "Next memory"
+        }
+        None => "Memory",
+    };
+    page.heading(&format!("{what}  {}", walk.policy.effective()), &remark);
     for sentence in rules(walk) {
         page.line(2, &format!("  {sentence}").into());
     }
@@ -65,6 +72,17 @@ fn rules(walk: &Walk<'_>) -> Vec<String> {
             false => format!("of {asked}, {nodes} can be used now"),
         };
         rules.push(how);
+    }
+    if !walk.left_out.is_empty() {
+        let are = by_count(&walk.left_out.len(), "is", "are");
+        let it = by_count(&walk.left_out.len(), "it", "them");
+        let nodes = node_names(walk.left_out);
+        rules.push(format!("{nodes} {are} not usable here: the kernel leaves {it} out without an error"));
+    }
+    if walk.huge == Some(HugeReason::Setting) {
+        let size = Bytes::new(walk.before.page_bytes() << walk.before.huge_order());
+        let turn = if interleaves(walk) { "; a turn is a whole one" } else { "" };
+        rules.push(format!("in huge pages of {size} where they fit: transparent_hugepage is always{turn}"));
     }
     if !walk.before.nodes().is_subset(walk.allowed) {
         rules.push(format!("the cpuset allows {allowed}"));
@@ -170,21 +188,36 @@ fn sources(stretch: &Stretch) -> String {
 
 /// The effect when no page is left to give.
 fn last_step(walk: &Walk<'_>, end: &OutOfMemory) -> String {
-    let consequence = consequence(end, walk.after);
-    match walk.size_bytes {
-        Some(_) => format!("{} are missing: {consequence}", size_of(end.pages, walk.after.page_bytes())),
-        None => consequence,
+    let lacking = size_of(end.pages, walk.after.page_bytes());
+    // Where caches and swap are not known, both are left open.
+    let relief = walk.relief.filter(|relief| relief.has_caches() || relief.swap.is_some());
+    match (relief, walk.size_bytes) {
+        (Some(relief), Some(_)) => {
+            format!("{lacking} find no free memory: {}", relieved(&relief, end, walk.after, false))
+        }
+        (Some(relief), None) => relieved(&relief, end, walk.after, true),
+        (None, Some(_)) => format!("{lacking} are missing: {}", consequence(end, walk.after)),
+        (None, None) => consequence(end, walk.after),
     }
 }
 
 fn nodes(walk: &Walk<'_>) -> Table {
-    let mut table = Table::new(vec![
+    let has_cache = !walk.caches.is_empty();
+    let mut columns = vec![
         column("node", Align::Right),
         column("free", Align::Right),
         column("taken", Align::Right),
         column("left", Align::Left),
-    ]);
-    rows(&mut table, walk, |change| vec![change.before, change.taken(), change.after]);
+    ];
+    if has_cache {
+        columns.insert(1, column("page cache", Align::Right));
+    }
+    let mut table = Table::new(columns);
+    rows(&mut table, walk, |change| {
+        let cache = change.cache.unwrap_or(0);
+        let figures = [cache, change.before, change.taken(), change.after];
+        figures[usize::from(!has_cache)..].to_vec()
+    });
     table
 }
 
@@ -246,6 +279,14 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
         ));
     }
     let reclaimed: Vec<NodeChange> = walk.nodes().into_iter().filter(|change| change.reclaimed > 0).collect();
+    if walk.relief.is_some_and(|relief| relief.has_caches()) {
+        notes.push(
+            "Which pages of the caches can be dropped is an interval: from what MemAvailable counts, for these nodes, to all \
+             pages in the lists of files and all slab that can shrink. Files in memory (tmpfs) go to swap only. Pages that \
+             come in this way are in none of the tables."
+                .to_owned(),
+        );
+    }
     if !reclaimed.is_empty() {
         let nodes = node_names(reclaimed.iter().map(|change| change.node));
         let pages = reclaimed.iter().map(|change| change.reclaimed).sum();
@@ -297,6 +338,7 @@ mod tests {
     use nodewise_model::reclaim::ZoneReclaim;
     use nodewise_model::walk::{Class, Request};
     use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights, ZoneKind, ZoneState, trace};
+    use std::collections::BTreeMap;
 
     /// The text and the JSON of a request on the four-node server.
     fn both(policy: &str, gib: Option<u64>, traced: bool) -> (String, String) {
@@ -335,6 +377,8 @@ mod tests {
         let trace = if traced { trace::trace(policy.mode, &outcome) } else { Vec::new() };
         let shown = Walk {
             policy: &policy,
+            left_out: &NodeSet::new(),
+            process: None,
             is_systems: policy == Policy::DEFAULT,
             kind: MemoryKind::Private,
             first_page: None,
@@ -346,6 +390,9 @@ mod tests {
             before,
             after: &after,
             outcome: &outcome,
+            relief: None,
+            caches: &BTreeMap::new(),
+            huge: None,
             trace: &trace,
             reading: None,
         };

@@ -10,13 +10,32 @@ use nodewise_model::ram::Architecture;
 use nodewise_model::{Policy, Release, Scope};
 use nodewise_syscall::{Call, CallError, Circumstances, Errno, Limit};
 
+use crate::failure::Failure;
 use crate::input::Input;
 
-/// The policy that was typed, as the kernel would keep it.
-pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
-    let policy = parse(text, input, allowed)?;
+/// The handling of nodes of a policy that cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unusable {
+    /// As in a call: the kernel leaves them out.
+    LeftOut,
+    /// They are taken for a slip.
+    Refused,
+}
+
+/// The policy that was typed, as the kernel would keep it, and the nodes that it leaves out without a word.
+pub(super) fn read(
+    text: &str,
+    input: &Input,
+    allowed: &NodeSet,
+    release: Release,
+) -> Result<(Policy, NodeSet), String> {
+    let policy = read_with(text, input, allowed, Unusable::LeftOut)?;
     let max_nodes = Architecture::from_machine(&input.machine).max_nodes();
-    Policy::from_mem_policy(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
+    let is_kept =
+        policy.flags.contains(ModeFlags::STATIC_NODES) || policy.flags.contains(ModeFlags::RELATIVE_NODES);
+    let left_out = if is_kept { NodeSet::new() } else { policy.nodes.difference(allowed) };
+    let made = Policy::from_mem_policy(&policy, Scope { allowed, max_nodes, release });
+    made.map(|made| (made, left_out)).map_err(|errno| {
         let why = if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) {
             Some(format!("kernels of this architecture are built for nodes 0-{}", max_nodes - 1))
         } else {
@@ -24,6 +43,21 @@ pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Releas
         };
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         format!("{policy}: Linux {release} answers {errno}{why}")
+    })
+}
+
+/// A policy of a process, as the kernel keeps it.
+pub(super) fn kept(
+    policy: &MemPolicy,
+    input: &Input,
+    allowed: &NodeSet,
+    release: Release,
+) -> Result<Policy, Failure> {
+    let max_nodes = Architecture::from_machine(&input.machine).max_nodes();
+    Policy::from_mem_policy(policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
+        Failure::cannot(format_args!(
+            "{policy}: Linux {release} answers {errno} where its cpuset allows nodes {allowed}"
+        ))
     })
 }
 
@@ -43,10 +77,18 @@ fn why(policy: &MemPolicy, machine: &Machine, allowed: &NodeSet, release: Releas
 
 /// A policy that is typed: `bind=static:0-1`.
 pub(in crate::command) fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, String> {
+    read_with(text, input, allowed, Unusable::Refused)
+}
+
+/// numactl's words for modes, where they are not the kernel's or ours.
+const NUMACTLS: [(&str, PolicyMode); 2] = [("membind", PolicyMode::Bind), ("localalloc", PolicyMode::Local)];
+
+fn read_with(text: &str, input: &Input, allowed: &NodeSet, unusable: Unusable) -> Result<MemPolicy, String> {
     let (head, nodes) = text.split_once(':').map_or((text, None), |(head, nodes)| (head, Some(nodes)));
     let (word, flags) = head.split_once('=').map_or((head, None), |(word, flags)| (word, Some(flags)));
     let named = |mode: &PolicyMode| mode.word() == word || mode.kernel_word() == word;
-    let mode = PolicyMode::ALL.into_iter().find(named).ok_or_else(|| {
+    let numactls = || NUMACTLS.into_iter().find(|(own, _)| *own == word).map(|(_, mode)| mode);
+    let mode = PolicyMode::ALL.into_iter().find(named).or_else(numactls).ok_or_else(|| {
         let words = PolicyMode::ALL.map(PolicyMode::word);
         let expected = format!("expected one of {}, with nodes as in bind:0-1", words.join(", "));
         match nearest(word, words) {
@@ -66,8 +108,12 @@ pub(in crate::command) fn parse(text: &str, input: &Input, allowed: &NodeSet) ->
     })?;
     let nodes = match nodes {
         None => NodeSet::new(),
-        Some(nodes) => nodes_of(nodes, flags, input, allowed)?,
+        Some(nodes) => nodes_of(nodes, flags, input, allowed, unusable)?,
     };
+    // The kernel takes "preferred" without a node for "local"; with a flag it answers EINVAL.
+    if mode == PolicyMode::Preferred && nodes.is_empty() {
+        return Ok(MemPolicy { mode, flags, nodes });
+    }
     let takes_nodes = !matches!(mode, PolicyMode::Default | PolicyMode::Local);
     match (takes_nodes, nodes.is_empty()) {
         (true, true) => Err(format!("{}: {mode} needs nodes, as in {mode}:{allowed}", quote(text))),
@@ -78,8 +124,16 @@ pub(in crate::command) fn parse(text: &str, input: &Input, allowed: &NodeSet) ->
 
 /// The nodes of a policy. Static and relative ones need not be there: the first wait for nodes to come,
 /// the others are places in what is allowed.
-fn nodes_of(text: &str, flags: ModeFlags, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
-    let is_free = flags.contains(ModeFlags::STATIC_NODES) || flags.contains(ModeFlags::RELATIVE_NODES);
+fn nodes_of(
+    text: &str,
+    flags: ModeFlags,
+    input: &Input,
+    allowed: &NodeSet,
+    unusable: Unusable,
+) -> Result<NodeSet, String> {
+    let is_free = unusable == Unusable::LeftOut
+        || flags.contains(ModeFlags::STATIC_NODES)
+        || flags.contains(ModeFlags::RELATIVE_NODES);
     match text.parse() {
         Ok(nodes) if is_free => Ok(nodes),
         _ => node_set(text, input, allowed),
