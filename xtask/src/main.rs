@@ -39,8 +39,8 @@
 //! - `dist.rs` `cargo xtask dist`, the command as one static file
 //! - `package.rs` `cargo xtask package`; in `package/` the command in both forms (`package/binary.rs`), files where they
 //!   belong (`package/tree.rs`), what is made of them (`package/debian.rs`, `package/rpm.rs`, `package/tarball.rs`), the
-//!   crates that are inside (`package/parts.rs`), and clean systems to try it in (`package/roots.rs`), also of other
-//!   platforms (`package/emulated.rs`)
+//!   crates that are inside (`package/parts.rs`), the distributions' checkers (`package/lint.rs`), and clean systems to try it
+//!   in (`package/roots.rs`), also of other platforms (`package/emulated.rs`)
 //! - `ports.rs` `cargo xtask ports`, libnuma, the static command and unit tests on platforms that are emulated
 //! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
@@ -298,6 +298,9 @@ enum Task {
         /// Make everything twice and compare the bytes
         #[arg(long)]
         twice: bool,
+        /// Check the packages with lintian and rpmlint
+        #[arg(long, conflicts_with = "twice")]
+        lint: bool,
     },
     /// Install packages that were made in clean roots of Debian's releases, use, upgrade and remove them
     PackageRoots {
@@ -458,9 +461,13 @@ fn main() -> ExitCode {
                 root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))
             }
             Task::DoctorSoak { checks, .. } => root().and_then(|root| doctor_soak::run(&root, &checks)),
-            Task::Package { arch, profile, out, twice } => root().and_then(|root| {
+            Task::Package { arch, profile, out, twice, lint } => root().and_then(|root| {
                 let packaging = package::Packaging::new(&root, arch, &profile, out)?;
-                if twice { package::twice(&packaging) } else { package::run(&packaging).map(drop) }
+                if twice {
+                    return package::twice(&packaging);
+                }
+                let made = package::run(&packaging)?;
+                if lint { package::lint::run(&root, &made) } else { Ok(()) }
             }),
             Task::PackageRoots { releases, command: Some(command), .. } => {
                 root().and_then(|root| package::roots::quick(&root, &command, &releases))

@@ -89,9 +89,14 @@ pub fn build(root: &Path, platform: Platform, tools: &Tools, places: &Places) ->
     Ok(())
 }
 
-/// Compiles the Rust code to an archive, in a target folder of its own: cargo may be running.
+/// The target folder of the Rust code, one of its own: cargo may be running.
+pub fn cargo_folder(root: &Path) -> PathBuf {
+    target_folder(root).join("libnuma/cargo")
+}
+
+/// Compiles the Rust code to an archive.
 fn archive(root: &Path, platform: Platform) -> Result<PathBuf> {
-    let folder = target_folder(root).join("libnuma/cargo");
+    let folder = cargo_folder(root);
     let target = platform.target();
     // `core` for that machine.
     program::add_target(target)?;
