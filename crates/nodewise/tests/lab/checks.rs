@@ -3,6 +3,7 @@
 mod advise;
 mod balance;
 mod bandwidth;
+mod cache;
 mod calls;
 mod counters;
 mod doctor;
@@ -106,6 +107,7 @@ pub const LONG: &[(&str, Check)] = &[
     ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
     ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
+    ("page_cache_makes_room_for_a_bound_program_and_files_in_memory_do_not", cache::bound),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
 ];
 

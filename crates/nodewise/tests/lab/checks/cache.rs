@@ -1,0 +1,129 @@
+//! Page cache on a node that runs short of memory: what `nodewise explain` says becomes of it, and what the kernel does.
+
+use std::fs::{self, File};
+
+use nodewise_machine::NodeId;
+use serde_json::Value;
+
+use super::same;
+use super::short::{DISK, Disk, shell};
+use crate::nodewise::Context;
+use crate::observer::Observed;
+use crate::setting;
+
+/// Files in memory, in a folder of their own.
+const FILES: &str = "/run/nodewise-files";
+/// Beyond the end of what there is, in KiB: more than a kernel takes and gives meanwhile.
+const BEYOND: u64 = 64 << 10;
+
+/// A field of a node's meminfo, in KiB.
+fn field(node: NodeId, name: &str) -> Result<u64, String> {
+    let path = format!("/sys/devices/system/node/node{node}/meminfo");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(&format!("{name}:")));
+    let number = line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    number.ok_or_else(|| format!("{path}: no {name}"))
+}
+
+/// The last node, to which programs are bound here, with a CPU of its own.
+struct Last<'a> {
+    context: &'a Context,
+    node: NodeId,
+}
+
+impl Last<'_> {
+    /// Takes all that is free for page cache of a disk, which stays as long as the file is open.
+    fn fill_with_cache(&self) -> Result<File, String> {
+        let disk = File::open(DISK).map_err(|error| format!("{DISK}: {error}"))?;
+        let nodewise = self.context.path();
+        shell(&format!(
+            "{nodewise} run --membind={} -- dd if={DISK} of=/dev/null bs=1M 2> /dev/null",
+            self.node
+        ))?;
+        let (free, size) = (field(self.node, "MemFree")?, field(self.node, "MemTotal")?);
+        same(&format!("whether the node is full of page cache, with {free} kB free"), free < size / 8, true)?;
+        Ok(disk)
+    }
+
+    /// The end of a bound request of a number of KiB, by explain.
+    fn foreseen(&self, kib: u64) -> Result<Value, String> {
+        let policy = format!("bind:{}", self.node);
+        let size = format!("--size={kib}K");
+        let json = self.context.json(&["explain", &policy, &size, "--thp=never", "--json"])?;
+        Ok(json["out_of_memory"]["relief"].clone())
+    }
+
+    /// Takes it; an error where the kernel kills the program before it has all of it.
+    fn taken(&self, kib: u64) -> Result<Observed, String> {
+        Observed::start("a bound program", &[], &format!("kib={kib} policy=bind:{}", self.node))
+    }
+
+    /// The caches of its node, in KiB, at least and at most.
+    fn caches(relief: &Value) -> Result<(u64, u64), String> {
+        let of = |end: &str| relief["caches_pages"][end].as_u64().map(|pages| pages * 4);
+        of("least").zip(of("most")).ok_or_else(|| format!("no caches: {relief}"))
+    }
+}
+
+/// A node that is full of a disk's page cache gives it to a bound program, and kills it where that is not enough; files in
+/// memory it keeps.
+pub fn bound(context: &Context) -> Result<(), String> {
+    let node = context.seen.nodes_with_memory().last().ok_or("no node has memory")?;
+    let last = Last { context, node };
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let _disk = Disk::with("1G")?;
+    let disk = last.fill_with_cache()?;
+    let (free, before) =
+        (field(node, "MemFree")?, field(node, "Inactive(file)")? + field(node, "Active(file)")?);
+    let kib = free + before / 2;
+    let relief = last.foreseen(kib)?;
+    same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("survives"))?;
+    let mut program = last.taken(kib)?;
+    let nodes: Vec<u32> = program.sampled()?.into_keys().collect();
+    same("nodes of its pages", nodes, vec![node.number()])?;
+    let after = field(node, "Inactive(file)")? + field(node, "Active(file)")?;
+    let dropped = relief["dropped_pages"]["least"].as_u64().map(|pages| pages * 4);
+    let dropped = dropped.ok_or_else(|| format!("no pages are dropped: {relief}"))?;
+    // What kswapd frees beside, up to the high watermarks.
+    let given = before.saturating_sub(after);
+    same(
+        &format!("whether {given} kB of page cache are dropped for {dropped}"),
+        (dropped.saturating_sub(BEYOND)..dropped + BEYOND).contains(&given),
+        true,
+    )?;
+    drop(program);
+    drop(disk);
+
+    let disk = last.fill_with_cache()?;
+    let (_, most) = Last::caches(&last.foreseen(kib)?)?;
+    let kib = field(node, "MemFree")? + most + BEYOND;
+    let relief = last.foreseen(kib)?;
+    same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("killed"))?;
+    same("whether a program that is too large is killed", last.taken(kib).is_err(), true)?;
+    drop(disk);
+
+    files_in_memory(&last)
+}
+
+fn files_in_memory(last: &Last<'_>) -> Result<(), String> {
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let mebibytes = (field(last.node, "MemFree")? >> 10) / 2;
+    shell(&format!(
+        "mkdir -p {FILES} && mount -t tmpfs -o size=100%,mpol=bind:{} files {FILES} && \
+         dd if=/dev/zero of={FILES}/file bs=1M count={mebibytes} 2> /dev/null",
+        last.node
+    ))?;
+    let checked = (|| {
+        same(
+            "whether the kernel counts them as pages of files",
+            field(last.node, "FilePages")? >> 10 >= mebibytes,
+            true,
+        )?;
+        let kib = field(last.node, "MemFree")? + BEYOND;
+        let relief = last.foreseen(kib)?;
+        same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("killed"))?;
+        same("whether the program is killed", last.taken(kib).is_err(), true)
+    })();
+    shell(&format!("umount {FILES} && rmdir {FILES}"))?;
+    checked
+}
