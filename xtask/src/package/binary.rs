@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{Packaging, tree};
-use crate::dist::FIXED;
+use crate::dist::{self, FIXED};
 use crate::libnuma::build::Tools;
 use crate::program;
 
@@ -19,8 +19,9 @@ pub struct Binaries {
 impl Binaries {
     /// Compiles both.
     pub fn build(packaging: &Packaging, tools: &Tools) -> Result<Self> {
-        let dynamic = build(packaging, tools, "dynamic", "")?;
-        let fixed = build(packaging, tools, "static", FIXED)?;
+        let small = dist::small()?;
+        let dynamic = build(packaging, tools, "dynamic", &small)?;
+        let fixed = build(packaging, tools, "static", &format!("{FIXED} {small}"))?;
         Ok(Self { dynamic, fixed })
     }
 }
@@ -43,7 +44,7 @@ pub fn build(packaging: &Packaging, tools: &Tools, form: &str, flags: &str) -> R
     let mut command = cargo(packaging, tools, "rustc")?;
     command.args(["--package=nodewise", "--bin=nodewise"]);
     if !flags.is_empty() {
-        command.arg("--").args(flags.split(' '));
+        command.arg("--").args(flags.split_whitespace());
     }
     program::show(&mut command)?;
     let folder = if packaging.profile == "dev" { "debug" } else { &packaging.profile };
