@@ -176,6 +176,14 @@ pub struct Cli {
     pub verb: Option<Verb>,
 }
 
+impl Cli {
+    /// The command line with a single verb.
+    pub fn with_verb(verb: clap::Command) -> clap::Command {
+        let root = clap::Command::new(env!("CARGO_PKG_NAME")).disable_help_subcommand(true);
+        <Global as clap::Args>::augment_args(root).subcommand(verb)
+    }
+}
+
 /// Global options.
 #[derive(Debug, clap::Args)]
 pub struct Global {

@@ -78,12 +78,13 @@ mod version;
 mod witness;
 mod zones;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-use cli::Cli;
+use cli::{Cli, Verb};
 use failure::{Failure, NOT_STARTED};
 
 #[cfg(not(test))]
@@ -108,15 +109,23 @@ fn start() -> u8 {
 
 /// nodewise under its own name.
 fn command() -> u8 {
-    let matches = match Cli::command().try_get_matches() {
+    let mut matches = match typed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
-    let Cli { global, verb } = match Cli::from_arg_matches(&matches) {
+    let Cli { global, verb } = match Cli::from_arg_matches_mut(&mut matches) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
     command::run(verb.as_ref(), &global).unwrap_or_else(|failure| fail(&failure))
+}
+
+/// Reads the words. Most name a verb and are right: then the other verbs, whose definitions take longer than the rest of
+/// a short start, are not needed. What is wrong, and help, is for the whole command line to say.
+fn typed(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let verb = words.iter().skip(1).find_map(|word| Verb::definition(word.to_str()?));
+    let matches = verb.and_then(|verb| Cli::with_verb(verb).try_get_matches_from(words).ok());
+    matches.map_or_else(|| Cli::command().try_get_matches_from(words), Ok)
 }
 
 fn fail(failure: &Failure) -> u8 {

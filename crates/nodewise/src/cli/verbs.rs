@@ -1,8 +1,8 @@
 //! The verbs as one table.
 //!
 //! clap builds every option of every verb at each start, unless a verb's options are
-//! [deferred](clap::Command::defer) until that verb is typed. Its derive does not defer them, so the two
-//! traits that it would write are written here, by the table.
+//! [deferred](clap::Command::defer) until that verb is typed. Its derive does not defer them, and knows no command line
+//! with a single verb, so the two traits that it would write are written here, by the table.
 
 use clap::Command;
 
@@ -27,16 +27,22 @@ macro_rules! verbs {
                     _ => None,
                 }
             }
+
+            /// The options of the verb with this name.
+            pub fn definition(name: &str) -> Option<clap::Command> {
+                match name {
+                    $($name => Some(clap::Command::new($name).about($about).defer(|verb| {
+                        $(let verb = verbs::without_machine(verb, $hint);)?
+                        verbs::with_negative_numbers(<$arguments as clap::Args>::augment_args(verb).about($about))
+                    })),)*
+                    _ => None,
+                }
+            }
         }
 
         impl clap::Subcommand for Verb {
             fn augment_subcommands(command: clap::Command) -> clap::Command {
-                command.subcommands([$(
-                    clap::Command::new($name).about($about).defer(|verb| {
-                        $(let verb = verbs::without_machine(verb, $hint);)?
-                        verbs::with_negative_numbers(<$arguments as clap::Args>::augment_args(verb).about($about))
-                    }),
-                )*])
+                command.subcommands([$($name),*].into_iter().filter_map(Self::definition))
             }
 
             fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
@@ -50,9 +56,14 @@ macro_rules! verbs {
 
         impl clap::FromArgMatches for Verb {
             fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
-                match matches.subcommand() {
-                    $(Some(($name, own)) => {
-                        <$arguments as clap::FromArgMatches>::from_arg_matches(own).map(Self::$variant)
+                Self::from_arg_matches_mut(&mut matches.clone())
+            }
+
+            fn from_arg_matches_mut(matches: &mut clap::ArgMatches) -> Result<Self, clap::Error> {
+                let (name, mut own) = matches.remove_subcommand().unwrap_or_default();
+                match name.as_str() {
+                    $($name => {
+                        <$arguments as clap::FromArgMatches>::from_arg_matches_mut(&mut own).map(Self::$variant)
                     })*
                     _ => Err(clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "expected a verb")),
                 }
