@@ -8,6 +8,7 @@ mod shell;
 
 use crate::error::Refusal;
 use crate::line::{Change, mentions};
+use nodewise_machine::order::Order as _;
 use shell::{Assignment, Value, assignments};
 
 /// The words of all entries of the menu.
@@ -33,7 +34,7 @@ pub fn edit(text: &str, change: &Change) -> Result<String, Refusal> {
         .zip(&changed)
         .filter_map(|(found, words)| edited(text, found?, words))
         .collect();
-    edits.sort_unstable_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    edits.order_by_key(|(range, _)| std::cmp::Reverse(range.start));
     let mut new = text.to_owned();
     for (range, value) in edits {
         new.replace_range(range, &value);

@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 
 use nodewise_machine::fnv::fnv_1a;
+use nodewise_machine::order::Order as _;
 use rustix::fs::{
     AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fsync, openat,
     renameat, renameat_with, unlinkat,
@@ -436,7 +437,7 @@ fn backups(place: &ResolvedPath) -> Result<Vec<(String, String)>, Errno> {
     let names = place.names()?;
     let mut found: Vec<(Named<'_>, &String)> =
         names.iter().filter_map(|backup| Some((Named::from_name(backup, &name)?, backup))).collect();
-    found.sort_unstable_by_key(|(named, _)| Reverse((named.stamp, named.number)));
+    found.order_by_key(|(named, _)| Reverse((named.stamp, named.number)));
     Ok(found.into_iter().map(|(named, backup)| (backup.clone(), named.hash.to_owned())).collect())
 }
 

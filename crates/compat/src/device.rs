@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceRef, Machine, Node, NodeSet, Origin, PciAddress};
 use nodewise_notation::device::{Device, DeviceKind, Dots, PciFunction, class_name, pci_function};
@@ -69,7 +70,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn node(&self, device: &DeviceRef) -> Result<NodeSet, NoNode> {
         let mut machine = Machine::new(Origin::Live);
-        machine.nodes = self.there.iter().map(|id| (id, Node::new(id))).collect();
+        machine.nodes = self.there.iter().map(|id| (id, Node::new(id))).collect_map();
         let find = if self.strict { devices::node_as_stated } else { devices::node_of_device };
         let node = find(Some(self.tree), &machine, device)?;
         Ok(std::iter::once(node).collect())

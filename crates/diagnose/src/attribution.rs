@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{CpuId, CpuSet, NodeId, NodeSet};
 use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample, TaskSample};
 
@@ -222,7 +223,7 @@ fn within(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Opt
 
 /// Threads by who they are.
 pub(crate) fn by_identity(tasks: &[TaskSample]) -> BTreeMap<Identity, &TaskSample> {
-    tasks.iter().map(|task| (task.identity, task)).collect()
+    tasks.iter().map(|task| (task.identity, task)).collect_map()
 }
 
 /// CPU time of a process between two readings, or since it was made; `None` where its clock went back.

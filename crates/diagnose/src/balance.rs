@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity};
@@ -204,7 +206,7 @@ impl Controller {
         let weight = |(process, need): &(&ProcessState<'_>, Need)| {
             std::cmp::Reverse((process.size().get() as f64 * need.share()) as u64)
         };
-        needy.sort_by_key(|needy| (weight(needy), needy.0.process.identity));
+        needy.order_by_key(|needy| (weight(needy), needy.0.process.identity));
         self.add_actions(&needy, seen, &mut plan);
         plan
     }
@@ -448,7 +450,7 @@ impl Controller {
         self.wait_for_kernel(process, track, seen)?;
         let recent =
             track.left.iter().filter(|(_, at)| seen.now.saturating_sub(**at) < self.limits.back_after);
-        let left: BTreeSet<NodeId> = recent.map(|(node, _)| *node).collect();
+        let left: BTreeSet<NodeId> = recent.map(|(node, _)| *node).collect_set();
         let means = means::choose(process, need, seen.situation, room, &left, &self.limits)?;
         let day = self.spent.left_of_day(seen.now, identity, process.size(), &self.limits);
         let most = means.size().min(hour).min(day);

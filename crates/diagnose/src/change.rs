@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{CpuId, CpuSet, NodeCounters, NodeId};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::pressure::{Pressure, Stall};
@@ -93,7 +94,7 @@ pub struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
     fn between(before: Option<&Counters>, now: &Counters) -> Self {
-        let earlier: Option<BTreeMap<&str, u64>> = before.map(|before| before.iter().collect());
+        let earlier: Option<BTreeMap<&str, u64>> = before.map(|before| before.iter().collect_map());
         let change = |(name, value): (&str, u64)| {
             let count = match &earlier {
                 Some(earlier) => value.checked_sub(*earlier.get(name)?)?,
@@ -101,7 +102,7 @@ impl Counts {
             };
             Some((name.to_owned(), count))
         };
-        Self(now.iter().filter_map(change).collect())
+        Self(now.iter().filter_map(change).collect_map())
     }
 
     /// The events with a name.
@@ -248,11 +249,7 @@ impl Delta {
             NodeChange { node: node.node, cpus: loads.load(&node.cpus), allocations, events }
         };
         let devices = before.map(|sample| {
-            sample
-                .interrupts
-                .iter()
-                .map(|device| (device.device.as_str(), device))
-                .collect::<BTreeMap<_, _>>()
+            sample.interrupts.iter().map(|device| (device.device.as_str(), device)).collect_map()
         });
         let all = now.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let process = |process: &Arc<ProcessSample>| process_change(before, process, window, &places);
@@ -397,7 +394,7 @@ fn pressure(before: Option<&PressureSample>, now: &PressureSample, window: Windo
 /// Groups have no age: without an earlier reading nothing says in which time their CPU time arose.
 fn groups(before: Option<&Sample>, now: &Sample, window: Window) -> Vec<GroupChange> {
     let then: BTreeMap<&str, &GroupSample> =
-        before.iter().flat_map(|sample| &sample.groups).map(|group| (&*group.path, group)).collect();
+        before.iter().flat_map(|sample| &sample.groups).map(|group| (&*group.path, group)).collect_map();
     let change = |group: &GroupSample| {
         let earlier = then.get(&*group.path);
         let length = earlier.and_then(|then| group.polled.since_boot.checked_sub(then.polled.since_boot));

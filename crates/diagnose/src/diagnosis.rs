@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};
@@ -123,7 +124,7 @@ fn weigh(finding: &mut RuleFinding, total: Bytes) {
 
 /// Puts the worst first; of equal ones, the one about the most memory.
 pub fn sort(findings: &mut [RuleFinding]) {
-    findings.sort_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
+    findings.order_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
 }
 
 /// Whether two findings are about the same process or the same nodes, or one of them names no node.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, MeminfoField, Node, NodeId, NodeSet, Origin};
 use nodewise_source::sample::{NodeSample, PageSample, Sample};
 
@@ -168,7 +169,7 @@ pub fn sizes(sample: &Sample) -> BTreeMap<NodeId, NodeSize> {
         };
         Some((node.node, size))
     };
-    sample.nodes.iter().filter_map(size).collect()
+    sample.nodes.iter().filter_map(size).collect_map()
 }
 
 /// The part of a machine that decides sizes.

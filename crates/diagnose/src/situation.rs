@@ -6,6 +6,7 @@ pub mod process;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, OddityKind};
 use nodewise_source::program::running::RunningProgram;
 use nodewise_source::sample::{Identity, NodeSample, ProcessSample, Sample};
@@ -140,7 +141,7 @@ impl<'a> Situation<'a> {
         let places = Places::new(before.into_iter().chain([now]));
         let sizes = sizes(now);
         let state = |node: &NodeSample| Some((node.node, NodeState::new(node, sizes.get(&node.node)?)?));
-        let nodes: BTreeMap<NodeId, NodeState> = now.nodes.iter().filter_map(state).collect();
+        let nodes: BTreeMap<NodeId, NodeState> = now.nodes.iter().filter_map(state).collect_map();
         let processes = process::states(before, now, delta.as_ref(), &places);
         Ok(Self {
             machine,

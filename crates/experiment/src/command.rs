@@ -21,6 +21,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::{io_words, printable};
 use nodewise_syscall::perf::{Counter, Counting};
 use nodewise_syscall::{CallError, Finished, Setup, StartError};
@@ -197,7 +198,7 @@ fn also_printed(metrics: &[Metric], output: &Output) -> BTreeMap<String, f64> {
         Metric::Printed(pattern, _) => Some((pattern.text().to_owned(), printed(pattern, output).ok()?)),
         _ => None,
     };
-    metrics.iter().filter_map(number).collect()
+    metrics.iter().filter_map(number).collect_map()
 }
 
 /// Counters that are open for the programs that this thread starts next.
@@ -214,7 +215,7 @@ impl Counters {
     pub fn read(self) -> BTreeMap<Counter, u64> {
         let read =
             |(counter, mut counting): (Counter, Counting)| Some((counter, counting.read().ok().flatten()?));
-        self.0.into_iter().filter_map(read).collect()
+        self.0.into_iter().filter_map(read).collect_map()
     }
 }
 

@@ -21,6 +21,8 @@ use crate::detectable::Rules;
 use crate::suite::session::{ArmRecord, CaseRecord, Session};
 use crate::verdict::{ALPHA, SMALLEST_EFFECT};
 use contrast::{Contrast, Resampling};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_stats::Direction;
 use nodewise_stats::multiple::holm;
 use nodewise_stats::{Interval, median};
@@ -190,7 +192,7 @@ fn in_order(pairs: Vec<Pair<'_>>) -> Vec<Pair<'_>> {
         }
     }
     let mut pairs = pairs;
-    pairs.sort_by_key(|pair| (order.iter().position(|name| *name == pair.benchmark), pair.threads));
+    pairs.order_by_key(|pair| (order.iter().position(|name| *name == pair.benchmark), pair.threads));
     pairs
 }
 
@@ -295,7 +297,7 @@ impl<'a> Draft<'a> {
             }
         });
         let rows: Vec<Row> = rows.collect();
-        let threads: BTreeSet<u32> = rows.iter().map(|row| row.threads).collect();
+        let threads: BTreeSet<u32> = rows.iter().map(|row| row.threads).collect_set();
         let mean = |threads: u32| {
             let of: Vec<(&Row, &Contrast)> = rows
                 .iter()

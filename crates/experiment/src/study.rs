@@ -12,6 +12,7 @@ use crate::fidelity::Fidelity;
 use crate::race::{Costs, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
 use nodewise_machine::conditions::Conditions;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_stats::Direction;
 
 pub use plan::{HangLimit, Plan, PlanError, Rounds, Treatment};
@@ -147,7 +148,7 @@ impl Study {
         self.measured(arm)
             .filter(|record| record.slot.replicate == replicate)
             .filter_map(|record| Some((record.block, record.run.value(&self.plan.metric)?)))
-            .collect()
+            .collect_map()
     }
 
     /// Logarithms of the values of an arm by block, one for each run.
@@ -176,9 +177,9 @@ impl Study {
         let sign = self.sign();
         let costs = |arm: ArmId| {
             let runs = |runs: Vec<f64>| runs.into_iter().map(|log| sign * log).collect();
-            self.logarithms(arm).into_iter().map(|(block, logs)| (block, runs(logs))).collect()
+            self.logarithms(arm).into_iter().map(|(block, logs)| (block, runs(logs))).collect_map()
         };
-        self.comparable().map(|arm| (arm, costs(arm))).collect()
+        self.comparable().map(|arm| (arm, costs(arm))).collect_map()
     }
 
     /// The arms that were not given up and whose treatment holds, as far as is known.

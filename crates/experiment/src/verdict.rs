@@ -24,6 +24,7 @@ pub use crate::race::ALPHA;
 use crate::race::Out;
 use crate::schedule::ArmId;
 use crate::study::{Dropped, End, Study};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_stats::Direction;
 use nodewise_stats::power::blocks_needed;
 use nodewise_stats::{Bootstrap, Interval, median, median_absolute_deviation};
@@ -193,7 +194,7 @@ impl Analysis {
     pub fn with_resamples(study: &Study, resamples: u32) -> Self {
         let bootstrap = Bootstrap { resamples, confidence: 1.0 - ALPHA, seed: study.plan.seed };
         let fidelity = |arm: &Arm| Some((arm.id, study.fidelity(arm.id)?));
-        let fidelity: BTreeMap<ArmId, Fidelity> = study.plan.arms().iter().filter_map(fidelity).collect();
+        let fidelity: BTreeMap<ArmId, Fidelity> = study.plan.arms().iter().filter_map(fidelity).collect_map();
         let strayed = |arm: &Arm| fidelity.get(&arm.id).filter(|fidelity| !fidelity.held(&arm.placement));
         let pairs = Pairs::from_study(study, |arm| strayed(arm).is_none());
         let control = pairs.control(&bootstrap);

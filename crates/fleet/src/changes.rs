@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
+
 use crate::group::figure_names;
 use crate::group::{FigureName, UsualFigures, slowness};
 use crate::outlier::LEAST_DIFFERENCE;
@@ -55,8 +57,8 @@ impl FleetChanges {
     /// The differences between surveys, both in order of hosts.
     pub fn new(before: &[HostSurvey], now: &[HostSurvey]) -> Self {
         let old: BTreeMap<&str, &HostSurvey> =
-            before.iter().map(|survey| (survey.key.host.as_str(), survey)).collect();
-        let new: BTreeSet<&str> = now.iter().map(|survey| survey.key.host.as_str()).collect();
+            before.iter().map(|survey| (survey.key.host.as_str(), survey)).collect_map();
+        let new: BTreeSet<&str> = now.iter().map(|survey| survey.key.host.as_str()).collect_set();
         let mut found = Self::default();
         for survey in now {
             match old.get(survey.key.host.as_str()) {
@@ -86,7 +88,7 @@ fn of_host(before: &HostSurvey, now: &HostSurvey) -> Vec<Change> {
                 .map(|(before, now)| Change::Fact { fact: fact.clone(), before, now }),
         );
     }
-    let usual: UsualFigures = before.cells.iter().map(|(key, cell)| (*key, cell.value)).collect();
+    let usual: UsualFigures = before.cells.iter().map(|(key, cell)| (*key, cell.value)).collect_map();
     for figure in figure_names(&usual) {
         let (Some(new), Some(old)) = (slowness(figure, now, &usual), slowness(figure, before, &usual)) else {
             continue;
@@ -97,7 +99,7 @@ fn of_host(before: &HostSurvey, now: &HostSurvey) -> Vec<Change> {
         }
     }
     let ids = |survey: &HostSurvey| -> BTreeMap<String, String> {
-        survey.findings.iter().map(|finding| (finding.id.clone(), finding.summary.clone())).collect()
+        survey.findings.iter().map(|finding| (finding.id.clone(), finding.summary.clone())).collect_map()
     };
     let (old, new) = (ids(before), ids(now));
     let appeared = new.iter().filter(|(id, _)| !old.contains_key(*id));

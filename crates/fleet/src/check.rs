@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
+
 use crate::deviation::{HardwareKind, UsualFact};
 use crate::group::{FigureName, OutlierPair, UsualFigures, pairs, slowness};
 use crate::outlier::Yardstick;
@@ -119,7 +121,7 @@ impl HostCheck {
         };
         check
             .findings
-            .sort_by(|a, b| b.is_critical().cmp(&a.is_critical()).then(order(a).total_cmp(&order(b))));
+            .order_by(|a, b| b.is_critical().cmp(&a.is_critical()).then(order(a).total_cmp(&order(b))));
         check
     }
 

@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
+
 use crate::survey::HostSurvey;
 
 /// Something that has arrived from a host.
@@ -96,7 +99,7 @@ impl Collection {
             }
             surveys.push(survey);
         }
-        let known: BTreeSet<&str> = surveys.iter().map(|survey| survey.key.host.as_str()).collect();
+        let known: BTreeSet<&str> = surveys.iter().map(|survey| survey.key.host.as_str()).collect_set();
         // Of several reasons the first in order stands for all.
         let mut reasons: BTreeMap<String, String> = BTreeMap::new();
         for host in failed.into_iter().filter(|failed| !known.contains(failed.host.as_str())) {
@@ -111,7 +114,7 @@ impl Collection {
             surveys,
             repeated,
             refused: refused.into_iter().collect(),
-            other_runs: runs.into_iter().map(|(run, hosts)| (run, hosts.len())).collect(),
+            other_runs: runs.into_iter().map(|(run, hosts)| (run, hosts.len())).collect_map(),
             expected: expected.map(BTreeSet::len),
         }
     }
@@ -132,7 +135,7 @@ fn choose(mut results: Vec<HostSurvey>) -> (HostSurvey, usize) {
         let lacking = std::cmp::Reverse(survey.lacking.len());
         (survey.key.attempt, lacking, survey.began_unix_s, survey.contents)
     };
-    results.sort_by_key(order);
+    results.order_by_key(order);
     results.dedup_by_key(|survey| (survey.key.attempt, survey.contents));
     let count = results.len();
     (results.pop().expect("a host is in the map because of a result"), count)

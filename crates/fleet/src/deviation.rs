@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
+
 use crate::structure::FactValue;
 use crate::survey::HostSurvey;
 
@@ -78,7 +80,7 @@ pub fn kinds(surveys: &[HostSurvey]) -> Vec<HardwareKind> {
     }
     let mut kinds: Vec<HardwareKind> =
         members.into_iter().map(|(words, machines)| kind(words, &machines)).collect();
-    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.hosts));
+    kinds.order_by_key(|kind| std::cmp::Reverse(kind.hosts));
     kinds
 }
 
@@ -139,7 +141,7 @@ fn counted(values: &[(&str, &FactValue)]) -> Vec<(String, usize)> {
         *counts.entry(value.to_string()).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts
 }
 

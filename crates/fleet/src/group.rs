@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_stats::location::quantile_of_sorted;
 
 use crate::outlier::{Population, Slowness, judge, middle};
@@ -102,7 +104,7 @@ impl Group {
     /// A group of these machines, in order of hosts.
     pub fn new(name: String, machines: &[&HostSurvey]) -> Self {
         let distributions = distributions(machines);
-        let usual: UsualFigures = distributions.iter().map(|one| (one.cell, one.median)).collect();
+        let usual: UsualFigures = distributions.iter().map(|one| (one.cell, one.median)).collect_map();
         let names = figure_names(&usual);
         let probability = FALSE_ALARMS / names.len().max(1) as f64;
         let figures = names.into_iter().filter_map(|name| figure(name, machines, &usual, probability));
@@ -131,7 +133,7 @@ pub fn groups(surveys: &[HostSurvey]) -> Vec<Group> {
         members.entry((&survey.structure.kind, survey.structure.layout_key)).or_default().push(survey);
     }
     let mut members: Vec<_> = members.into_values().collect();
-    members.sort_by_key(|machines| std::cmp::Reverse(machines.len()));
+    members.order_by_key(|machines| std::cmp::Reverse(machines.len()));
     members.iter().enumerate().map(|(at, machines)| Group::new(letters(at), machines)).collect()
 }
 
@@ -168,7 +170,7 @@ pub fn figure_names(usual: &UsualFigures) -> BTreeSet<FigureName> {
     let mut names = BTreeSet::new();
     for quantity in Quantity::ALL {
         let of_quantity = || usual.keys().filter(|key| key.quantity == quantity);
-        let nodes: BTreeSet<NodeId> = of_quantity().map(|key| key.memory).collect();
+        let nodes: BTreeSet<NodeId> = of_quantity().map(|key| key.memory).collect_set();
         names.extend(nodes.first().map(|_| FigureName { quantity, memory: None }));
         // Of one node both figures are the same.
         let nodes = nodes.iter().filter(|_| nodes.len() > 1);
@@ -189,12 +191,12 @@ pub fn slowness(name: FigureName, survey: &HostSurvey, usual: &UsualFigures) -> 
             Some((slowness, slowness * cell.error_share))
         })
         .collect();
-    parts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    parts.order_by(|a, b| a.0.total_cmp(&b.0));
     let [values, errors]: [Vec<f64>; 2] =
         [parts.iter().map(|part| part.0).collect(), parts.iter().map(|part| part.1).collect()];
     // The median of several figures is at least as certain as a typical one of them.
     let mut errors = errors;
-    errors.sort_by(f64::total_cmp);
+    errors.order_by(f64::total_cmp);
     Some(Slowness { value: middle(&values)?, error: middle(&errors)? })
 }
 
@@ -232,7 +234,10 @@ fn figure(
     };
     Some(GroupFigure {
         name,
-        slowness: known.iter().map(|(survey, slowness)| (survey.key.host.clone(), slowness.value)).collect(),
+        slowness: known
+            .iter()
+            .map(|(survey, slowness)| (survey.key.host.clone(), slowness.value))
+            .collect_map(),
         populations: populations.into_iter().map(named).collect(),
     })
 }
@@ -248,7 +253,7 @@ pub fn pairs(name: FigureName, survey: &HostSurvey, usual: &UsualFigures) -> Vec
         })
         .collect();
     let slowness = |pair: &OutlierPair| name.quantity.slowness(pair.value, pair.usual);
-    pairs.sort_by(|a, b| slowness(b).total_cmp(&slowness(a)).then(a.cell.cmp(&b.cell)));
+    pairs.order_by(|a, b| slowness(b).total_cmp(&slowness(a)).then(a.cell.cmp(&b.cell)));
     pairs.truncate(MOST_PAIRS);
     pairs
 }

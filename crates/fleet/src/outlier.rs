@@ -13,6 +13,8 @@
 //!
 //! Machines that are faster than the others are not outliers.
 
+use nodewise_machine::order::Order as _;
+
 use crate::threshold::threshold;
 
 pub use crate::threshold::FEWEST;
@@ -96,7 +98,7 @@ pub struct Population {
 /// `probability` is that of a verdict against any machine of a healthy group.
 pub fn judge(slowness: &[Slowness], probability: f64) -> Vec<Population> {
     let mut order: Vec<usize> = (0..slowness.len()).collect();
-    order.sort_by(|a, b| slowness[*a].value.total_cmp(&slowness[*b].value));
+    order.order_by(|a, b| slowness[*a].value.total_cmp(&slowness[*b].value));
     let sorted: Vec<f64> = order.iter().map(|at| slowness[*at].value).collect();
     // Without a gap the first part is empty, and gives no population.
     let at = gap(&sorted).unwrap_or(0);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
+
 use crate::changes::FleetChanges;
 use crate::collection::Collection;
 use crate::deviation::{HardwareKind, kinds};
@@ -91,7 +93,7 @@ impl FleetReport {
     /// Outliers of all groups, the slowest first.
     pub fn outliers(&self) -> Vec<&crate::group::Outlier> {
         let mut outliers: Vec<_> = self.groups.iter().flat_map(Group::outliers).collect();
-        outliers.sort_by(|a, b| {
+        outliers.order_by(|a, b| {
             b.slowness.total_cmp(&a.slowness).then(a.host.cmp(&b.host)).then(a.figure.cmp(&b.figure))
         });
         outliers
@@ -105,7 +107,7 @@ impl FleetReport {
     /// Deviating facts of all kinds, by host.
     pub fn deviations(&self) -> Vec<&crate::deviation::FactDeviation> {
         let mut deviations: Vec<_> = self.kinds.iter().flat_map(|kind| &kind.deviations).collect();
-        deviations.sort_by(|a, b| a.host.cmp(&b.host).then(a.fact.cmp(&b.fact)));
+        deviations.order_by(|a, b| a.host.cmp(&b.host).then(a.fact.cmp(&b.fact)));
         deviations
     }
 
@@ -139,7 +141,7 @@ fn findings(collection: &Collection) -> Vec<FindingCount> {
         }
     }
     let mut counts: Vec<FindingCount> = counts.into_values().collect();
-    counts.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.hosts.len().cmp(&a.hosts.len())));
+    counts.order_by(|a, b| b.severity.cmp(&a.severity).then(b.hosts.len().cmp(&a.hosts.len())));
     counts
 }
 

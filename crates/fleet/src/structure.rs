@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use nodewise_machine::fnv::fnv_1a;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Bytes, Machine, MemorySlot, Node};
 
@@ -90,7 +91,7 @@ impl Facts {
         let firmware = [product.firmware_vendor.as_deref(), product.firmware_version.as_deref()];
         let firmware: Vec<&str> = firmware.into_iter().flatten().collect();
         self.text("firmware", (!firmware.is_empty()).then(|| firmware.join(" ")));
-        let microcode: BTreeSet<u32> = machine.cpus.values().filter_map(|cpu| cpu.microcode).collect();
+        let microcode: BTreeSet<u32> = machine.cpus.values().filter_map(|cpu| cpu.microcode).collect_set();
         let microcode: Vec<String> = microcode.iter().map(|revision| format!("{revision:#x}")).collect();
         self.text("microcode", (!microcode.is_empty()).then(|| microcode.join(", ")));
         self.text("kernel", machine.kernel.as_ref().map(ToString::to_string));
@@ -117,7 +118,7 @@ impl Facts {
 /// The hardware in words.
 fn kind(machine: &Machine) -> String {
     let mut words: Vec<String> = machine.architecture.iter().cloned().collect();
-    let models: BTreeSet<&str> = machine.cpu_models.iter().map(|model| model.name.as_str()).collect();
+    let models: BTreeSet<&str> = machine.cpu_models.iter().map(|model| model.name.as_str()).collect_set();
     words.extend(models.into_iter().map(str::to_owned));
     let packages = machine.packages().len();
     let cores = machine.cores().len();
@@ -185,7 +186,7 @@ fn distances(machine: &Machine) -> Option<String> {
     if rows.len() <= FEW_NODES {
         return Some(rows.join(" / "));
     }
-    let values: BTreeSet<u32> = machine.distances.iter().map(|(_, _, value)| *value).collect();
+    let values: BTreeSet<u32> = machine.distances.iter().map(|(_, _, value)| *value).collect_set();
     let values: Vec<String> = values.iter().map(ToString::to_string).collect();
     let hash = fnv_1a(rows.join("/").as_bytes()) as u32;
     Some(format!("{} values {} (#{hash:08x})", rows.len() * rows.len(), values.join(" ")))

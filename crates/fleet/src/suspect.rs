@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
+
 use crate::collection::Collection;
 use crate::deviation::HardwareKind;
 use crate::group::Group;
@@ -95,9 +97,9 @@ pub fn suspects(
     let all = found.len();
     let mut hosts: Vec<(&str, Vec<Found>)> = found.into_iter().collect();
     for (_, reasons) in &mut hosts {
-        reasons.sort_by(|a, b| a.reason.cmp(&b.reason).then(b.weight.total_cmp(&a.weight)));
+        reasons.order_by(|a, b| a.reason.cmp(&b.reason).then(b.weight.total_cmp(&a.weight)));
     }
-    hosts.sort_by(|(_, a), (_, b)| {
+    hosts.order_by(|(_, a), (_, b)| {
         let order = a[0].reason.cmp(&b[0].reason).then(b[0].weight.total_cmp(&a[0].weight));
         order.then(b.len().cmp(&a.len()))
     });

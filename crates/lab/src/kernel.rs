@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nodewise_machine::KernelRelease;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::{printable, quote};
 
 use crate::arch::Arch;
@@ -144,7 +145,7 @@ pub fn fetched(folder: &Path, arch: Arch) -> Vec<KernelRelease> {
         .filter_map(|entry| KernelRelease::new(entry.file_name().to_str()?))
         .filter(|release| arch.has_kernel(release.text()) && image(folder, release).is_file())
         .collect();
-    releases.sort_by(|a, b| compare_releases(a.text(), b.text()));
+    releases.order_by(|a, b| compare_releases(a.text(), b.text()));
     releases
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nodewise_machine::KernelRelease;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::{io_words, printable};
 
 use crate::initramfs::{named, read};
@@ -88,7 +89,7 @@ pub fn parse_dependencies(text: &str) -> BTreeMap<&str, Vec<&str>> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .map(|(module, needs)| (module, needs.split_ascii_whitespace().collect()))
-        .collect()
+        .collect_map()
 }
 
 /// The modules with these names and all that they need, each behind what it needs.

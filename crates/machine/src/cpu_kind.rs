@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::cpu::{CoreType, Cpu};
 use crate::id::CpuId;
 use crate::machine::Machine;
+use crate::order::Order as _;
 use crate::set::CpuSet;
 
 /// CPUs whose speed or highest frequency differs by no more than this part are of one kind: favoured cores
@@ -64,7 +65,7 @@ impl Machine {
                 kind.cpus.first(),
             )
         };
-        kinds.sort_by_key(fastest_first);
+        kinds.order_by_key(fastest_first);
         let count = kinds.len();
         for (at, kind) in kinds.iter_mut().enumerate() {
             kind.name = kind.words(at, count);
@@ -84,7 +85,7 @@ fn split(cpus: Vec<&Cpu>, number: impl Fn(&Cpu) -> Option<u32>) -> Vec<Vec<&Cpu>
     let Some(mut values) = cpus.iter().map(|cpu| number(cpu)).collect::<Option<Vec<u32>>>() else {
         return vec![cpus];
     };
-    values.sort_unstable_by(|a, b| b.cmp(a));
+    values.order_by(|a, b| b.cmp(a));
     let mut tops: Vec<u32> = Vec::new();
     for value in values {
         let near = |top: &u32| u64::from(value) * 100 >= u64::from(*top) * u64::from(100 - TOLERANCE);

@@ -33,7 +33,8 @@
 //! - `memory_slot.rs` slots for memory modules; in `memory_slot/` the socket and channel that their names say
 //!   (`memory_slot/locator.rs`, `memory_slot/locator/place.rs`), what is unusual about them
 //!   (`memory_slot/check.rs`), and the theoretical peak of their bandwidth (`memory_slot/peak.rs`)
-//! - `nearest.rs` the word that was probably meant by a mistyped one
+//! - `nearest.rs` the word that was probably meant by a mistyped one; `order.rs` sorts, and maps and sets in order,
+//!   that add little code for each type
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
 //!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a
 //!   hash of bytes
@@ -61,6 +62,7 @@ pub mod memory_slot;
 pub mod nearest;
 pub mod node;
 pub mod oddity;
+pub mod order;
 pub mod placement;
 pub mod plural;
 pub mod policy;

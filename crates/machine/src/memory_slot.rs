@@ -10,6 +10,7 @@ pub mod peak;
 use std::fmt;
 
 use crate::id::{NodeId, PackageId};
+use crate::order::Order as _;
 use crate::units::Bytes;
 
 /// The memory slots of a machine.
@@ -204,7 +205,7 @@ impl MemorySlots {
                 None => groups.push(SlotGroup { side, slots: vec![slot] }),
             }
         }
-        groups.sort_by(|one, other| one.side.cmp(&other.side));
+        groups.order_by(|one, other| one.side.cmp(&other.side));
         groups
     }
 }
@@ -248,7 +249,7 @@ impl<'a> SlotGroup<'a> {
             }
         }
         let order = |name: Option<&'a str>| (name.map(str::len), name);
-        channels.sort_by_key(|known| (order(known.socket), order(Some(known.channel))));
+        channels.order_by_key(|known| (order(known.socket), order(Some(known.channel))));
         Some(channels)
     }
 }

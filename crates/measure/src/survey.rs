@@ -23,6 +23,7 @@ pub mod result;
 use std::time::Duration;
 
 use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
+use nodewise_machine::order::Order as _;
 use nodewise_stats::random::Random;
 use nodewise_syscall::clock::Clock;
 
@@ -425,7 +426,7 @@ impl<'a, C> Course<'a, C> {
         let mut wanted: Vec<usize> = (0..self.cells.len()).filter(wanted).collect();
         let is_behind = wanted.iter().any(|at| self.whole[*at] == 0);
         if is_behind {
-            wanted.sort_by_key(|at| self.whole[*at]);
+            wanted.order_by_key(|at| self.whole[*at]);
         }
         (wanted, is_behind)
     }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
@@ -44,7 +45,7 @@ pub struct Pool {
 impl Pool {
     /// The empty pool of a kernel that was just booted; `nodes` are those with memory.
     pub fn new(nodes: &NodeSet) -> Self {
-        let none: BTreeMap<NodeId, u64> = nodes.iter().map(|node| (node, 0)).collect();
+        let none: BTreeMap<NodeId, u64> = nodes.iter().map(|node| (node, 0)).collect_map();
         let first = nodes.first();
         Self {
             free: none.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, NodeCounters, NodeId, NodeSet};
 
 use crate::ram::{HUGE_ORDER, PAGE, huge_order, page_bytes};
@@ -72,7 +73,7 @@ pub struct Memory {
 impl Memory {
     /// Memory with these zones, in pages of 4 KiB.
     pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
-        let counters = zones.iter().map(|zone| (zone.node, NodeCounters::default())).collect();
+        let counters = zones.iter().map(|zone| (zone.node, NodeCounters::default())).collect_map();
         let (zone_reclaim, spare, reclaimed) = (None, Vec::new(), BTreeMap::new());
         Self {
             zones,

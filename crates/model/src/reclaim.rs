@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Machine, Node, NodeId, NodeMatrix, NodeSet};
 
 use crate::distance::default_distance;
@@ -65,7 +66,7 @@ impl ZoneReclaim {
             farthest: RECLAIM_DISTANCE,
             distances: machine.distances.clone(),
             with_cpus: machine.nodes_with_cpus(),
-            spare: spare.collect(),
+            spare: spare.collect_map(),
         }
     }
 

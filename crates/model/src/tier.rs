@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Access, AccessClass, Machine, NodeId, NodeSet};
 
 use crate::distance::default_distance;
@@ -86,13 +87,14 @@ impl Tiers {
     /// from latencies and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
     pub fn from_machine(machine: &Machine, release: Release) -> Self {
         let told = machine.tiers.iter();
-        let told: BTreeMap<NodeId, u64> =
-            told.flat_map(|tier| tier.nodes.iter().map(|node| (node, u64::from(tier.id.number())))).collect();
+        let told: BTreeMap<NodeId, u64> = told
+            .flat_map(|tier| tier.nodes.iter().map(|node| (node, u64::from(tier.id.number()))))
+            .collect_map();
         let (nodes, with_cpus) = (machine.memory_nodes(), machine.nodes_with_cpus());
         let known =
             if told.is_empty() { worked_out(&machine.accesses, &nodes, &with_cpus, release) } else { told };
         let of_node = |node| (node, known.get(&node).copied().unwrap_or(tier(DRAM_DISTANCE)));
-        let of: BTreeMap<NodeId, u64> = nodes.iter().map(of_node).collect();
+        let of: BTreeMap<NodeId, u64> = nodes.iter().map(of_node).collect_map();
         let fast = of.iter().filter(|(node, _)| with_cpus.contains(**node)).map(|(_, tier)| *tier);
         let top = fast.max().unwrap_or(u64::MAX);
         let distance = |from, to| machine.distance(from, to).unwrap_or_else(|| default_distance(from, to));
@@ -168,7 +170,7 @@ pub fn worked_out(
         let own = speed(node).zip(measure);
         own.and_then(|(own, measure)| abstract_distance(own, measure)).unwrap_or(DRAM_DISTANCE)
     };
-    with_memory.iter().map(|node| (node, tier(distance(node)))).collect()
+    with_memory.iter().map(|node| (node, tier(distance(node)))).collect_map()
 }
 
 /// The number of the tier of an abstract distance.
@@ -193,7 +195,7 @@ pub fn demotion_targets(
         let near = equal.filter(|other| Some(distance(*node, *other)) == nearest);
         (*node, near.collect())
     };
-    tiers.iter().map(target).collect()
+    tiers.iter().map(target).collect_map()
 }
 
 /// The initiators that reach some memory best: of all that have a value, those that are best in

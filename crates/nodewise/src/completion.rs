@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::{Arg, Command, CommandFactory as _};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 
 use crate::cli::Cli;
@@ -231,7 +232,7 @@ impl<'c> Position<'c> {
             let mut answer = values::values(option, value, self.machine.as_deref());
             let words = std::mem::take(&mut answer.words);
             answer.words =
-                words.into_iter().map(|(word, meaning)| (format!("{name}={word}"), meaning)).collect();
+                words.into_iter().map(|(word, meaning)| (format!("{name}={word}"), meaning)).collect_map();
             return answer;
         }
         if begun.starts_with('-') && !self.is_past_options {

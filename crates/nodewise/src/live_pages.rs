@@ -5,6 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use nodewise_machine::mapping::{Mapping, MappingsMethod, ProcessMappings};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Machine, NodeId, Origin, Pid};
 use nodewise_source::mappings::{self, MappingsError, PageError, PageSource, Run, RunState, Thoroughness};
 use nodewise_source::paths;
@@ -141,7 +142,7 @@ fn by_node(read: &ProcessMappings) -> Result<DrawnPages, Denied> {
         let (found, own) = (tally.on(node), own.on(node).size);
         (node, PageShare { size: found.size, low: found.low, high: found.high, own: Some(own) })
     };
-    Ok(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect() })
+    Ok(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect_map() })
 }
 
 /// Whether a mapping is the process's own. Nothing says how many map a shared one whose pages are drawn: a database

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
@@ -409,7 +410,7 @@ pub fn ended<'r>(
     if measured || account.interrupted {
         return Ok(0);
     }
-    let reasons: BTreeSet<&str> = refused.into_iter().flatten().collect();
+    let reasons: BTreeSet<&str> = refused.into_iter().flatten().collect_set();
     let why = match (reasons.first(), reasons.len()) {
         (Some(why), 1) => (*why).to_owned(),
         (Some(why), all) => format!("{why} (the first of {all} reasons)"),

@@ -9,6 +9,7 @@ pub mod live;
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::mapped::saved::Run;
 use nodewise_source::mapped::{Mapped, MemoryKind};
@@ -62,7 +63,7 @@ pub fn regions(
         let is_whole = start <= mapped.start && end >= mapped.end;
         let leaving = mapped.pages.iter().filter(|(node, _)| goal.leaves(**node));
         let leaving: BTreeMap<NodeId, Bytes> =
-            leaving.map(|(node, pages)| (*node, mapped.page_size.times(*pages))).collect();
+            leaving.map(|(node, pages)| (*node, mapped.page_size.times(*pages))).collect_map();
         if start < end && !leaving.is_empty() {
             regions.push(Region {
                 start: start.max(mapped.start),

@@ -6,6 +6,7 @@ mod event;
 mod tests;
 
 use nodewise_experiment::toml_text::TomlText;
+use nodewise_machine::order::Order as _;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -150,7 +151,7 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     if steps.is_empty() {
         return Err("it has neither a [[program]] nor an [[event]]".to_owned());
     }
-    steps.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    steps.order_by(|a, b| a.at_s.total_cmp(&b.at_s));
     Ok(Scenario {
         title: file.title.unwrap_or_else(|| "Simulation".to_owned()),
         about: file.about,

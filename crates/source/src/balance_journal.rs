@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::Bytes;
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use serde::{Deserialize, Serialize};
 
@@ -325,7 +326,7 @@ pub fn open_actions(lines: &[Line]) -> Vec<OpenAction> {
 
 /// The numbers that actions have.
 pub fn ids(lines: &[Line]) -> BTreeSet<u64> {
-    lines.iter().filter_map(|line| line.id).collect()
+    lines.iter().filter_map(|line| line.id).collect_set()
 }
 
 impl RunEntry {

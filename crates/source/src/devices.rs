@@ -4,6 +4,7 @@ mod file;
 mod host;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceClass, DeviceRef, Machine, NodeId, NodeSet};
 
@@ -178,7 +179,7 @@ impl Finder<'_> {
             let listed = tree.list(&root).ok().flatten().unwrap_or_default();
             names.extend(listed.into_iter().filter(|name| sysfs_devices::is_name(class, name)));
         }
-        names.sort();
+        names.order();
         names.dedup();
         names.into_iter().map(|name| format!("{prefix}:{}", printable(&name))).collect()
     }

@@ -9,6 +9,7 @@ pub mod saved;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::parse::numa_maps::{Mapping, MappingKind, parse_line};
@@ -140,7 +141,7 @@ pub fn mappings_and_policies(tree: &Tree, pid: Pid) -> Result<Option<MappingsAnd
         return Ok(None);
     }
     let extents: BTreeMap<u64, smaps::Mapping> =
-        smaps::parse(&extents).value.into_iter().map(|extent| (extent.start, extent)).collect();
+        smaps::parse(&extents).value.into_iter().map(|extent| (extent.start, extent)).collect_map();
     let mappings = lines.iter().filter_map(|line| joined(line, extents.get(&line.start)?)).collect();
     Ok(Some(MappingsAndPolicies { mappings, policies: policies.finish() }))
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::mapping::ProcessMappings;
+use nodewise_machine::order::Order as _;
 use nodewise_view::digest::running::{Identity, NodeRow, ProcessRow, Running, ServiceRow};
 
 use crate::ink::{Ink, Inks};
@@ -337,7 +338,7 @@ impl App {
             let is_listed =
                 |row: &ProcessRow| (self.kernel_threads || !row.kernel_thread) && self.filter.matches(row);
             listed = (0..rows.len()).filter(|at| is_listed(&rows[*at])).collect();
-            listed.sort_by(|one, other| self.order.compare(&rows[*one], &rows[*other]));
+            listed.order_by(|one, other| self.order.compare(&rows[*one], &rows[*other]));
         }
         self.listed = listed;
         let line = self.chosen.and_then(|chosen| {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use nodewise_diagnose::finding::{Severity, Subject};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 
 use crate::digest::doctor::{DoctorReport, subject};
@@ -19,7 +20,7 @@ pub fn doctor(report: &DoctorReport<'_>) -> String {
     );
     let findings = report.diagnosis.findings.iter();
     let labels: BTreeSet<(Severity, &str, String)> =
-        findings.map(|finding| (finding.severity, finding.rule, name(&finding.subject))).collect();
+        findings.map(|finding| (finding.severity, finding.rule, name(&finding.subject))).collect_set();
     for (severity, id, subject) in labels.iter().rev() {
         let labels = [("id", *id), ("severity", severity.word()), ("subject", subject)];
         sample(&mut text, "nodewise_finding", &labels, 1);

@@ -1,6 +1,7 @@
 //! Values that would lead to another row: found by changing the profile and asking the table again.
 
 use nodewise_machine::Bytes;
+use nodewise_machine::order::Order as _;
 
 use super::decision::{Edge, Quantity, Row, decide};
 use super::known::{Known, Quality};
@@ -40,7 +41,7 @@ pub(super) fn flips(profile: &Profile, decided: &'static Row) -> Vec<Flip> {
             found.push(Flip { quantity: edge.quantity, value: edge.value, at: edge.at, is_above, row });
         }
     }
-    found.sort_by(|one, other| one.distance().total_cmp(&other.distance()));
+    found.order_by(|one, other| one.distance().total_cmp(&other.distance()));
     let mut nearest: Vec<Flip> = Vec::new();
     for flip in found {
         let same = |known: &Flip| {

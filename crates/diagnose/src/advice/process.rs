@@ -5,6 +5,7 @@ mod family;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_source::sample::ProcessSample;
@@ -130,7 +131,7 @@ pub fn unstarted(
     let fast = machine.tiers.first().map_or_else(NodeSet::new, |tier| tier.nodes.clone());
     let mut profile = Profile {
         class: situation.class,
-        nodes: scope.memory_nodes.iter().filter_map(node).collect(),
+        nodes: scope.memory_nodes.iter().filter_map(node).collect_map(),
         fast,
         has_weights: situation.class == Class::Tiered && !machine.settings.interleave_weights.is_empty(),
         memory: Known::unknown(REASON),

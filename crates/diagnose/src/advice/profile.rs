@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 
@@ -121,7 +122,7 @@ impl Profile {
             let common = self.common.get(node).copied().unwrap_or_default();
             (*node, Bytes::new(size.get().saturating_sub(common.get())))
         };
-        Some(self.memory.value()?.iter().map(own).collect())
+        Some(self.memory.value()?.iter().map(own).collect_map())
     }
 
     /// Whether the process may still be starting; `None` where its age is not known.

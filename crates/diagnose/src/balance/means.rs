@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 use nodewise_source::sample::Identity;
 
@@ -217,11 +218,11 @@ fn move_pages(
     let mut hold = None;
     let size = |node: NodeId| process.memory.get(&node).copied().unwrap_or_default();
     let mut from: Vec<NodeId> = from.iter().filter(|node| size(*node).get() > 0).collect();
-    from.sort_by_key(|node| (std::cmp::Reverse(size(*node)), *node));
+    from.order_by_key(|node| (std::cmp::Reverse(size(*node)), *node));
     for node in from {
         let mut nearest: Vec<NodeId> = targets.iter().copied().filter(|target| *target != node).collect();
         nearest
-            .sort_by_key(|target| (situation.machine.distance(node, *target).unwrap_or(u32::MAX), *target));
+            .order_by_key(|target| (situation.machine.distance(node, *target).unwrap_or(u32::MAX), *target));
         let fits = |target: &NodeId| match room.left(*target, limits) {
             None => Err(Hold::RoomUnknown(*target)),
             Some(free) => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
 use nodewise_source::process::Pid;
@@ -144,10 +145,10 @@ pub(super) struct Kin {
 impl Kin {
     pub(super) fn new(sample: &Sample, own: Pid) -> Self {
         let parents: BTreeMap<Pid, Pid> =
-            sample.processes.iter().filter_map(|p| Some((p.identity.pid, p.parent?))).collect();
+            sample.processes.iter().filter_map(|p| Some((p.identity.pid, p.parent?))).collect_map();
         let placers = sample.processes.iter().filter(|process| is_placer(process));
         let mut kin = Self {
-            placers: placers.map(|process| process.identity.pid).collect(),
+            placers: placers.map(|process| process.identity.pid).collect_set(),
             parents,
             own: BTreeSet::new(),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::sample::Identity;
@@ -255,7 +256,8 @@ impl Plan {
     /// Small processes that were not examined, and large ones whose pages could not be read.
     pub(super) fn add_unreadable(&mut self, seen: &Observation<'_>, limits: &Limits) {
         let situation = seen.situation;
-        let known: BTreeSet<Identity> = situation.processes.iter().map(|of| of.process.identity).collect();
+        let known: BTreeSet<Identity> =
+            situation.processes.iter().map(|of| of.process.identity).collect_set();
         for process in &situation.now.processes {
             let size = process.resident.unwrap_or_default();
             if process.kernel_thread || known.contains(&process.identity) {

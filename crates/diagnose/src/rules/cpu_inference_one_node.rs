@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::mapping::{Mapping, MappingKind};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
@@ -53,7 +54,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let runs = process.runs_with(situation.limit(&thresholds::WEIGHTS_CPU));
     let size = weights.size();
     let by_node: BTreeMap<NodeId, Bytes> =
-        weights.nodes().iter().map(|node| (node, weights.on(&NodeSet::from_iter([node])))).collect();
+        weights.nodes().iter().map(|node| (node, weights.on(&NodeSet::from_iter([node])))).collect_map();
     let node = by_node.into_iter().max_by_key(|(_, size)| *size)?.0;
     let on = NodeSet::from_iter([node]);
     let share = weights.share(&on)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_source::paths::shown;
 
 use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
@@ -27,7 +28,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let nodes: Vec<_> = machine.nodes_with_cpus().iter().collect();
     let pairs =
         nodes.iter().flat_map(|from| nodes.iter().filter(move |to| *to != from).map(move |to| (*from, *to)));
-    let remote: BTreeSet<Option<u32>> = pairs.map(|(from, to)| machine.distance(from, to)).collect();
+    let remote: BTreeSet<Option<u32>> = pairs.map(|(from, to)| machine.distance(from, to)).collect_set();
     let packages = machine.packages().len();
     let (Some(Some(distance)), 1) = (remote.first().copied(), remote.len()) else { return Vec::new() };
     if nodes.len() < 4 || packages < 2 || nodes.len() <= packages {

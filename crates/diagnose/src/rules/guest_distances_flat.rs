@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_source::paths::shown;
 
 use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Subject, Value};
@@ -31,7 +32,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let pairs =
         nodes.iter().flat_map(|from| nodes.iter().filter(move |to| *to != from).map(move |to| (from, to)));
     let remote: BTreeSet<Option<u32>> =
-        pairs.map(|(from, to)| situation.machine.distance(from, to)).collect();
+        pairs.map(|(from, to)| situation.machine.distance(from, to)).collect_set();
     let is_flat = remote == BTreeSet::from([Some(DEFAULT)]);
     if situation.virtual_machine != Some(true) || nodes.len() < 3 || !is_flat {
         return Vec::new();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
@@ -33,7 +34,7 @@ pub static RULE: Rule = Rule {
 
 fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let sizes: BTreeSet<Bytes> =
-        situation.now.nodes.iter().flat_map(|node| &node.pools).map(|pool| pool.page_size).collect();
+        situation.now.nodes.iter().flat_map(|node| &node.pools).map(|pool| pool.page_size).collect_set();
     sizes.into_iter().filter_map(|size| find(situation, size)).collect()
 }
 
@@ -49,7 +50,7 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
             // Surplus pages come and go with their users.
             Some((node.node, pool.total.saturating_sub(pool.surplus.unwrap_or(0))))
         })
-        .collect();
+        .collect_map();
     let by_node = situation.machine.settings.command_line.as_deref().is_some_and(|line| {
         nodewise_machine::settings::parameter(line, "hugepages").any(|value| value.contains(':'))
     });

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
@@ -131,7 +132,7 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let on = |process: &&ProcessState<'_>| process.memory.get(&node).copied().unwrap_or_default();
     let mut holders: Vec<_> =
         situation.processes.iter().filter(|process| on(process) >= situation.floor()).collect();
-    holders.sort_by_key(|process| Reverse(on(process)));
+    holders.order_by_key(|process| Reverse(on(process)));
     let holds = |process: &&ProcessState<'_>| {
         Evidence::new(
             format!("held by {}", words::process(process)),

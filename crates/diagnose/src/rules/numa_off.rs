@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::settings::parameter;
 use nodewise_source::paths::shown;
 
@@ -29,7 +30,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let Some(word) = parameter(line, "numa").find(|value| matches!(*value, "off" | "noacpi")) else {
         return Vec::new();
     };
-    let listed: BTreeSet<_> = machine.memory_map.nodes.iter().map(|range| range.node).collect();
+    let listed: BTreeSet<_> = machine.memory_map.nodes.iter().map(|range| range.node).collect_set();
     let packages = machine.packages().len();
     if listed.len() < 2 && packages < 2 {
         return Vec::new();

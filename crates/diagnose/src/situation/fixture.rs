@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, MappingPolicy, ProcessMappings};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
@@ -164,7 +165,11 @@ impl Fixture {
             let pages = PageSample {
                 seen: sample.moment,
                 method: PageMethod::Exact,
-                nodes: work.memory.iter().map(|(node, size)| (NodeId::new(*node), share(*size))).collect(),
+                nodes: work
+                    .memory
+                    .iter()
+                    .map(|(node, size)| (NodeId::new(*node), share(*size)))
+                    .collect_map(),
             };
             let ticks = tasks.iter().map(|task| task.cpu_ticks).sum();
             let process = ProcessSample {
@@ -187,7 +192,7 @@ impl Fixture {
         self.now.mappings.retain(|read| read.identity != identity);
         let mapping = |(at, (kind, policy, memory)): (u64, &Mapped<'_>)| {
             let nodes: BTreeMap<NodeId, Bytes> =
-                memory.iter().map(|(node, size)| (NodeId::new(*node), *size)).collect();
+                memory.iter().map(|(node, size)| (NodeId::new(*node), *size)).collect_map();
             Mapping {
                 policy: Some(MappingPolicy { text: policy.to_string(), policy: Some(policy.clone()) }),
                 pages: MappedPages::Counted(nodes),

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use nodewise_machine::mapping::{FileId, MappedPages, Mapping, MappingKind, ProcessMappings};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 use nodewise_source::program::running::RunningProgram;
@@ -74,7 +76,7 @@ pub(super) fn states<'a>(
     places: &Places,
 ) -> Vec<ProcessState<'a>> {
     let mappings: BTreeMap<Identity, &ProcessMappings> =
-        now.mappings.iter().map(|of| (of.identity, of.mappings.as_ref())).collect();
+        now.mappings.iter().map(|of| (of.identity, of.mappings.as_ref())).collect_map();
     let marks = WorkMarks::from_thresholds(&Thresholds::default());
     let state = |process: &'a ProcessSample| {
         let mappings = mappings.get(&process.identity).copied();
@@ -101,7 +103,7 @@ pub(super) fn states<'a>(
     };
     let mut states: Vec<ProcessState<'a>> =
         now.processes.iter().filter(|process| !process.kernel_thread).filter_map(|p| state(p)).collect();
-    states.sort_by_key(|state| Reverse(state.size()));
+    states.order_by_key(|state| Reverse(state.size()));
     states
 }
 

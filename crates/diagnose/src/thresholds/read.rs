@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use nodewise_machine::nearest::nearest;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::{printable, quote};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -59,7 +60,7 @@ pub fn read(text: &str) -> Result<Thresholds, ThresholdsError> {
     })?;
     let mut tables: Vec<(Spanned<_>, Spanned<DeValue<'_>>)> = document.into_inner().into_iter().collect();
     // By place, not by name: the first fault is the topmost one.
-    tables.sort_by_key(|(name, _)| name.span().start);
+    tables.order_by_key(|(name, _)| name.span().start);
     let mut thresholds = Thresholds::default();
     for (name, value) in tables {
         let at = line(&name.span());
@@ -68,7 +69,7 @@ pub fn read(text: &str) -> Result<Thresholds, ThresholdsError> {
         };
         let of_table = of_table(name.get_ref(), at)?;
         let mut keys: Vec<_> = keys.into_iter().collect();
-        keys.sort_by_key(|(key, _)| key.span().start);
+        keys.order_by_key(|(key, _)| key.span().start);
         for (key, value) in keys {
             let at = line(&key.span());
             let threshold = threshold(&of_table, key.get_ref(), at)?;

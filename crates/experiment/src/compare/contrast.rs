@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use crate::detectable::{self, Rules, Sample};
 use crate::suite::session::ArmRecord;
 use crate::verdict::ALPHA;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_stats::Direction;
 use nodewise_stats::aligned::{self, Aligned, aligned_rank};
 use nodewise_stats::distribution::{normal_cdf, student_quantile};
@@ -174,14 +175,14 @@ fn logarithms(direction: Direction, arm: &ArmRecord) -> BTreeMap<u32, Vec<f64>> 
         Direction::LowerIsBetter => -1.0,
     };
     let logs = |values: Vec<f64>| values.into_iter().map(|value| sign * value.ln()).collect();
-    arm.rounds().into_iter().map(|(round, values)| (round, logs(values))).collect()
+    arm.rounds().into_iter().map(|(round, values)| (round, logs(values))).collect_map()
 }
 
 /// The differences of two runs of the same placement in one round, the first of them less the second.
 fn same(arm: &ArmRecord) -> Vec<f64> {
     let of = |replicate| {
         let samples = arm.samples.iter().filter(move |sample| sample.replicate == replicate);
-        samples.map(|sample| (sample.round, sample.value.ln())).collect::<BTreeMap<u32, f64>>()
+        samples.map(|sample| (sample.round, sample.value.ln())).collect_map()
     };
     let (first, second) = (of(0), of(1));
     first.iter().filter_map(|(round, value)| Some(value - second.get(round)?)).collect()

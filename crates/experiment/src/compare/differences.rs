@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::suite::session::Session;
 use nodewise_machine::conditions::Conditions;
+use nodewise_machine::order::CollectOrdered as _;
 
 /// A circumstance that is not the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ fn tools(before: &Session, after: &Session) -> Vec<(String, Option<String>, Opti
     // A program that the other session did not run has no version there to differ from.
     let all = |session: &Session, other: &Session| {
         let known = session.tools.iter().filter(|(program, _)| may_run(other, program));
-        let known: BTreeSet<&str> = known.filter_map(|(_, version)| version.as_deref()).collect();
+        let known: BTreeSet<&str> = known.filter_map(|(_, version)| version.as_deref()).collect_set();
         (!known.is_empty()).then(|| known.into_iter().collect::<Vec<_>>().join(", "))
     };
     if before.tools.is_empty() || after.tools.is_empty() {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::policy::PolicyError;
 use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::{Deserialize, Serialize};
@@ -197,14 +198,14 @@ impl RunJson {
                 stolen_ns: cpu.stolen.map(ns),
             }),
             own_ns: own.map(ns),
-            allocations: allocations.iter().map(|(node, a)| (node.number(), a.into())).collect(),
+            allocations: allocations.iter().map(|(node, a)| (node.number(), a.into())).collect_map(),
             moves: MovesJson {
                 migrated: moves.migrated,
                 failed: moves.failed,
                 balanced: moves.balanced,
                 hints: moves.hints,
             },
-            events: events.iter().map(|(counter, count)| (counter.name().to_owned(), *count)).collect(),
+            events: events.iter().map(|(counter, count)| (counter.name().to_owned(), *count)).collect_map(),
             complaint: run.complaint.clone(),
         })
     }
@@ -233,7 +234,11 @@ impl RunJson {
                 stolen: cpu.stolen_ns.map(Duration::from_nanos),
             }),
             own: self.own_ns.map(Duration::from_nanos),
-            allocations: self.allocations.iter().map(|(node, a)| (NodeId::new(*node), a.into())).collect(),
+            allocations: self
+                .allocations
+                .iter()
+                .map(|(node, a)| (NodeId::new(*node), a.into()))
+                .collect_map(),
             moves: Moves {
                 migrated: self.moves.migrated,
                 failed: self.moves.failed,
@@ -252,7 +257,7 @@ impl RunJson {
                 by_node: pages
                     .into_iter()
                     .map(|(node, size)| (NodeId::new(node), Bytes::new(size)))
-                    .collect(),
+                    .collect_map(),
             }),
             surroundings: Surroundings { steal_share: self.steal_share, load: self.load },
             evidence,

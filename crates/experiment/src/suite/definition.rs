@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 
 use super::Case;
@@ -42,7 +43,7 @@ impl Definition {
                 Metric::Printed(pattern, _) => pattern.text().to_owned(),
                 _ => "wall".to_owned(),
             },
-            inputs: inputs.map(|input| (input.name.clone(), source(input))).collect(),
+            inputs: inputs.map(|input| (input.name.clone(), source(input))).collect_map(),
         }
     }
 

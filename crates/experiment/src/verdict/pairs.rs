@@ -9,6 +9,7 @@ use crate::metric::Metric;
 use crate::race::{Race, differences};
 use crate::schedule::{ArmId, Block};
 use crate::study::Study;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_stats::Direction;
 use nodewise_stats::aligned::{self, Aligned, aligned_rank};
 use nodewise_stats::detection::Detection;
@@ -50,7 +51,7 @@ impl<'a> Pairs<'a> {
             first: run(0),
             second: run(1),
             baseline: study.logarithms(ArmId::BASELINE),
-            arms: kept.map(|arm| (arm.id, study.logarithms(arm.id))).collect(),
+            arms: kept.map(|arm| (arm.id, study.logarithms(arm.id))).collect_map(),
             race: Race::from_study(study),
         }
     }
@@ -144,7 +145,7 @@ impl<'a> Pairs<'a> {
                 },
             ))
         };
-        self.arms.iter().filter_map(effect).collect()
+        self.arms.iter().filter_map(effect).collect_map()
     }
 
     /// With a fixed number of blocks: aligned ranks, and Holm's adjustment.
@@ -160,7 +161,7 @@ impl<'a> Pairs<'a> {
         let effect = |((arm, p, blocks), adjusted_p): (&(ArmId, f64, Vec<Aligned>), f64)| {
             Some((*arm, fixed_effect([*p, adjusted_p], blocks, compared, rules, bootstrap)?))
         };
-        raw.iter().zip(adjusted).filter_map(effect).collect()
+        raw.iter().zip(adjusted).filter_map(effect).collect_map()
     }
 
     /// Where differences lie, by round, and the interval: what the bets of a race, or the aligned ranks,

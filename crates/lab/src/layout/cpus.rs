@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, PackageId};
 
 use super::MOST_CPUS;
@@ -32,7 +33,7 @@ impl Shape {
 
 /// The CPUs of each node, and their grouping.
 pub(super) fn share(parts: &[Part], limit: u32, notes: &mut Vec<String>) -> (Vec<u32>, Shape) {
-    let threads: BTreeSet<u32> = parts.iter().flat_map(|part| part.threads.iter().copied()).collect();
+    let threads: BTreeSet<u32> = parts.iter().flat_map(|part| part.threads.iter().copied()).collect_set();
     let alike = common(threads.iter().copied()).unwrap_or(1);
     let (counts, kept) = scale(parts, limit.min(MOST_CPUS), alike);
     note_counts(parts, &counts, notes);
@@ -75,7 +76,8 @@ fn scale(parts: &[Part], limit: u32, threads: u32) -> (Vec<u32>, u32) {
 
 /// The grouping that keeps most of the machine's, and what it loses of its packages.
 fn group(parts: &[Part], counts: &[u32], threads: u32) -> (Shape, Option<&'static str>) {
-    let packages: BTreeSet<PackageId> = parts.iter().flat_map(|part| part.packages.iter().copied()).collect();
+    let packages: BTreeSet<PackageId> =
+        parts.iter().flat_map(|part| part.packages.iter().copied()).collect_set();
     let known = packages.len() > 1;
     let with_cpus: Vec<&Part> = parts.iter().filter(|part| part.cpus > 0).collect();
     let nodes = with_cpus.len() as u32;
@@ -112,7 +114,7 @@ fn packages_and_dies(with_cpus: &[&Part]) -> Option<(u32, u32)> {
         }
         per_node => {
             let all: BTreeSet<PackageId> =
-                with_cpus.iter().flat_map(|part| part.packages.iter().copied()).collect();
+                with_cpus.iter().flat_map(|part| part.packages.iter().copied()).collect_set();
             (all.len() as u32 == nodes * per_node).then_some((nodes * per_node, 1))
         }
     }
@@ -125,7 +127,7 @@ fn nodes_per_package(with_cpus: &[&Part]) -> Option<u32> {
         .chunk_by(|a, b| a.packages == b.packages)
         .filter_map(|run| Some((*run.first()?.packages.first()?, run.len() as u32)))
         .collect();
-    let distinct: BTreeSet<PackageId> = runs.iter().map(|(package, _)| *package).collect();
+    let distinct: BTreeSet<PackageId> = runs.iter().map(|(package, _)| *package).collect_set();
     if distinct.len() < runs.len() {
         return None;
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Cpu, CpuSet, Machine, Node, NodeId, NodeSet, PackageId};
 
 /// A node of the machine on its way into the guest.
@@ -46,7 +47,7 @@ pub(super) fn guest_nodes(machine: &Machine, notes: &mut Vec<String>) -> Vec<Par
         parts.retain(|part| !empty.contains(part.node));
     }
     // A stable sort: inside both groups the machine's order stays.
-    parts.sort_by_key(|part| part.cpus == 0);
+    parts.order_by_key(|part| part.cpus == 0);
     note_numbers(&parts, notes);
     parts
 }
@@ -55,7 +56,7 @@ fn part(machine: &Machine, node: &Node, has_memory: bool) -> Part {
     let cpus: Vec<&Cpu> =
         machine.cpus.values().filter(|cpu| cpu.online && machine.node_of(cpu.id) == Some(node.id)).collect();
     let mut packages: Vec<PackageId> = cpus.iter().filter_map(|cpu| cpu.package).collect();
-    packages.sort_unstable();
+    packages.order();
     packages.dedup();
     let online = machine.online_cpus();
     let threads = cpus.iter().map(|cpu| cpu.siblings.intersection(&online).len().max(1) as u32).collect();

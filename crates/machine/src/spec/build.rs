@@ -8,6 +8,7 @@ use crate::id::{CoreId, CpuId, DieId, NodeId, PackageId};
 use crate::machine::{Machine, Origin};
 use crate::matrix::NodeMatrix;
 use crate::node::{Access, AccessClass, HugePool, MeminfoField, Node, Tier};
+use crate::order::Order as _;
 use crate::set::{CpuSet, NodeSet};
 use crate::units::Bytes;
 
@@ -196,7 +197,7 @@ impl Spec {
                 None => tiers.push(Tier { id, nodes: NodeSet::from_iter([node.id]) }),
             }
         }
-        tiers.sort_by_key(|tier| tier.id);
+        tiers.order_by_key(|tier| tier.id);
         machine.tiers = tiers;
     }
 
@@ -221,7 +222,7 @@ impl Spec {
                 });
             }
         }
-        machine.accesses.sort_by_key(|access| (access.target, access.class));
+        machine.accesses.order_by_key(|access| (access.target, access.class));
         Ok(())
     }
 
@@ -252,7 +253,7 @@ impl Spec {
         }
         machine
             .devices
-            .sort_by(|a, b| (a.pci.is_none(), a.pci, &a.names).cmp(&(b.pci.is_none(), b.pci, &b.names)));
+            .order_by(|a, b| (a.pci.is_none(), a.pci, &a.names).cmp(&(b.pci.is_none(), b.pci, &b.names)));
         Ok(())
     }
 }
@@ -298,7 +299,7 @@ fn node_of(placed: &Placed<'_>) -> Node {
             surplus: Some(0),
         })
         .collect();
-    node.huge_pools.sort_by_key(|pool| pool.page_size);
+    node.huge_pools.order_by_key(|pool| pool.page_size);
     node
 }
 
@@ -349,7 +350,7 @@ fn caches_of(nodes: &[Placed<'_>], cores: &[Core], siblings: &[CpuSet]) -> Vec<C
             }
         }
     }
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+    caches.order_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
     caches
 }
 

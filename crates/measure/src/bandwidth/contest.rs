@@ -6,6 +6,7 @@ use crate::cell::{Facts, Phase, Refusal};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::team::{self, Member, Task};
 use crate::timer::Timer;
+use nodewise_machine::order::Order as _;
 use nodewise_stats::median;
 
 /// How many of the variants are tried again, and how often: in another order each time, so that a
@@ -76,7 +77,7 @@ fn hold(
 fn fastest(variants: &[Variant], rates: &[Vec<f64>]) -> Vec<Variant> {
     let mut rated: Vec<(f64, Variant)> =
         rates.iter().zip(variants).filter_map(|(rates, variant)| Some((median(rates)?, *variant))).collect();
-    rated.sort_by(|one, other| other.0.total_cmp(&one.0));
+    rated.order_by(|one, other| other.0.total_cmp(&one.0));
     rated.into_iter().map(|(_, variant)| variant).collect()
 }
 

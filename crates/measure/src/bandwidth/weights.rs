@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 
 /// The largest weight that is proposed. The kernel takes 1 to 255, but this many pages in a row come from
 /// one node: a small buffer would lie on it alone.
@@ -55,7 +56,7 @@ fn scaled(bandwidths: &[(NodeId, f64)], scale: f64) -> Weights {
     // At most the largest weight, by the choice of the scale.
     let weight = |rate: f64| (rate * scale).round().clamp(1.0, f64::from(LARGEST)) as u32;
     let weights: BTreeMap<NodeId, u32> =
-        bandwidths.iter().map(|(node, rate)| (*node, weight(*rate))).collect();
+        bandwidths.iter().map(|(node, rate)| (*node, weight(*rate))).collect_map();
     let all: f64 = weights.values().map(|weight| f64::from(*weight)).sum();
     let sum: f64 = bandwidths.iter().map(|(_, rate)| *rate).sum();
     let share = |(_, rate): &(NodeId, f64)| (f64::from(weight(*rate)) / all) / (rate / sum);

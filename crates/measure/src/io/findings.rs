@@ -1,6 +1,7 @@
 //! Findings from reading devices, and how far they can be believed.
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::Order as _;
 
 use super::{Access, DeviceReport, IoReport, IoTransferReport};
 use crate::survey::{Figure, SurveyFinding};
@@ -37,7 +38,7 @@ fn far(device: &DeviceReport, access: Access) -> Option<IoFinding> {
     let measured = |way: &'_ IoTransferReport| way.cell.figure.map(|figure| (way.cell.memory, figure));
     let of_access = device.ways.iter().filter(|way| way.access == access);
     let mut figures: Vec<(NodeId, Figure)> = of_access.filter_map(measured).collect();
-    figures.sort_by(|one, other| one.1.median.total_cmp(&other.1.median));
+    figures.order_by(|one, other| one.1.median.total_cmp(&other.1.median));
     let ((least, low), (most, high)) = (figures.first()?, figures.last()?);
     let apart = low.interval.zip(high.interval).is_some_and(|(low, high)| low.high < high.low);
     let times = high.median / low.median;

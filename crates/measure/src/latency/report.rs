@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_syscall::PageKind;
 
@@ -29,7 +30,7 @@ impl LatencyReport {
                 kinds.push(cell.pages);
             }
         }
-        kinds.sort_by_key(|kind| *kind == PageKind::Small);
+        kinds.order_by_key(|kind| *kind == PageKind::Small);
         kinds
     }
 

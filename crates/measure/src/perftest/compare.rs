@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::kink::is_worse;
@@ -54,7 +55,7 @@ impl Comparison {
     /// All sizes of all tables, ascending.
     pub fn sizes(&self) -> Vec<Bytes> {
         let all: BTreeSet<Bytes> =
-            self.sides.iter().flat_map(|side| side.table.rows.keys().copied()).collect();
+            self.sides.iter().flat_map(|side| side.table.rows.keys().copied()).collect_set();
         all.into_iter().collect()
     }
 

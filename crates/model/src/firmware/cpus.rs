@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::{Madt, MadtEntry, madt};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::plural::{by_count, plural};
 use nodewise_machine::{CpuId, NodeId, NodeSet};
 
@@ -84,7 +85,7 @@ pub(super) fn number(
     notes: &mut Vec<Note>,
 ) -> Vec<BootedCpu> {
     let architecture = lost.architecture;
-    let known: BTreeMap<CpuName, u32> = affine.iter().rev().copied().collect();
+    let known: BTreeMap<CpuName, u32> = affine.iter().rev().copied().collect_map();
     let mut names = table.map(|table| listed(table, architecture)).unwrap_or_default();
     if names.is_empty() {
         names = affine.iter().map(|(name, _)| *name).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, NodeSet};
 
 /// Nodes by domain: numbered without holes, as domains are met.
@@ -52,6 +53,6 @@ impl Domains {
 
     /// Domain and node, by node.
     pub(super) fn by_node(&self) -> BTreeMap<NodeId, u32> {
-        self.nodes.iter().map(|(domain, node)| (*node, *domain)).collect()
+        self.nodes.iter().map(|(domain, node)| (*node, *domain)).collect_map()
     }
 }

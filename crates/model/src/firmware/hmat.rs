@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nodewise_machine::firmware::hmat::{DataType, INITIATOR_VALID, Locality, MEMORY_VALID};
 use nodewise_machine::firmware::{Entry, Hmat, HmatEntry, hmat};
 use nodewise_machine::node::MemorySideCache;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Access, AccessClass, Bytes, NodeId, NodeSet, Tier, TierId};
 
 use super::boot::Booted;
@@ -40,7 +41,7 @@ pub(super) fn read(table: &Hmat, booted: &Booted, notes: &mut Vec<Note>) -> Opti
         return None;
     }
     let domains: BTreeMap<u32, NodeId> =
-        booted.domains.iter().map(|(node, domain)| (*domain, *node)).collect();
+        booted.domains.iter().map(|(node, domain)| (*domain, *node)).collect_map();
     let mut attributes = Attributes::default();
     match attributes.fill(table, &domains, notes) {
         Ok(()) => Some(attributes),
@@ -181,7 +182,7 @@ impl Attributes {
             Some(node) => NodeSet::from_iter([node]),
             None => {
                 let candidates = self.initiators.iter().filter(|node| counts(*node));
-                tier::best_initiators(&candidates.map(|node| (node, cell(node))).collect())
+                tier::best_initiators(&candidates.map(|node| (node, cell(node))).collect_map())
             }
         };
         let best = cell(initiators.first()?);

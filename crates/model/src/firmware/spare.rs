@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::firmware::srat::{ENABLED, Memory};
 use nodewise_machine::firmware::{Msct, MsctEntry, Srat, SratEntry, Tables};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::plural::{by_count, plural};
 
 use super::note::{Note, NoteKind};
@@ -38,8 +39,8 @@ fn cpus(table: &Srat) -> Option<String> {
         Some((domain, number(body)?))
     });
     let disabled: Vec<(u32, (&str, u32))> = disabled.collect();
-    let domains: BTreeSet<u32> = disabled.iter().map(|(domain, _)| *domain).collect();
-    let names: BTreeSet<(&str, u32)> = disabled.iter().map(|(_, name)| *name).collect();
+    let domains: BTreeSet<u32> = disabled.iter().map(|(domain, _)| *domain).collect_set();
+    let names: BTreeSet<(&str, u32)> = disabled.iter().map(|(_, name)| *name).collect_set();
     let alike = match names.first() {
         Some((kind, number)) if names.len() == 1 && disabled.len() > 1 => {
             format!(", all with {kind} {number}")
@@ -58,7 +59,7 @@ fn memory(table: &Srat) -> Vec<String> {
     });
     let (empty, ranges): (Vec<&Memory>, Vec<&Memory>) = disabled.partition(|memory| memory.length == 0);
     let mut texts = Vec::new();
-    let domains: BTreeSet<u32> = empty.iter().map(|memory| memory.proximity_domain).collect();
+    let domains: BTreeSet<u32> = empty.iter().map(|memory| memory.proximity_domain).collect_set();
     if !domains.is_empty() {
         let (ranges, are) = (plural(empty.len(), "range"), by_count(&empty.len(), "is", "are"));
         texts.push(format!("{ranges} without a byte {are} not enabled: room of {}", listed(&domains)));
@@ -86,7 +87,7 @@ fn domains(msct: &Msct, srat: &Srat) -> Vec<String> {
         body => body.domain_and_flags(),
     });
     let used: BTreeSet<u32> =
-        used.filter(|(_, flags)| flags & ENABLED != 0).map(|(domain, _)| domain).collect();
+        used.filter(|(_, flags)| flags & ENABLED != 0).map(|(domain, _)| domain).collect_set();
     let most = u64::from(msct.fixed.max_proximity_domains) + 1;
     if used.len() as u64 != most {
         let (are, have) = (by_count(&most, "is", "are"), by_count(&used.len(), "has", "have"));

@@ -4,6 +4,7 @@
 //! `reduce_interleave_weights` and `mempolicy_set_node_perf` in `mm/mempolicy.c`; 6.16 to at least
 //! 7.2. Seen on 6.16, 6.17 and 6.18. Before, every node's weight is 1.
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{AccessClass, Machine, NodeId};
 
 use super::interleave::Weights;
@@ -34,7 +35,7 @@ pub fn automatic(bandwidths: &[(NodeId, u32)]) -> Weights {
     let weight = |bandwidth: u32| (WEIGHTINESS * u64::from(bandwidth) / all).max(1);
     let common = bandwidths.iter().map(|(_, bandwidth)| weight(*bandwidth)).fold(0, greatest_common);
     let fits = |weight: u64| u32::try_from(weight).unwrap_or(u32::MAX);
-    bandwidths.iter().map(|(node, bandwidth)| (*node, fits(weight(*bandwidth) / common))).collect()
+    bandwidths.iter().map(|(node, bandwidth)| (*node, fits(weight(*bandwidth) / common))).collect_map()
 }
 
 fn greatest_common(a: u64, b: u64) -> u64 {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
-use super::program::{Extent, Id, ObjectId, ObjectKind};
+use super::program::{Extent, Id, ObjectId, ObjectKind, in_order};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
 use crate::policy::interleave::{InterleavePosition, Turns};
@@ -110,7 +110,7 @@ impl Simulation {
         let Some(found) = self.objects.get_mut(&object) else { return 0 };
         let (kind, mut extents) = (found.kind, std::mem::take(&mut found.extents));
         // The pages of a mapping go in the order of their addresses.
-        extents.sort_by_key(|extent| extent.run.pages.start);
+        in_order(&mut extents);
         let mut moved = 0;
         let mut kept = Vec::with_capacity(extents.len());
         for extent in extents {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::Simulation;
 use super::program::{Extent, Id, ObjectId, ObjectKind};
@@ -65,7 +66,7 @@ impl Simulation {
         let files =
             self.files.iter().map(|(name, object)| (Owner::File(name.clone()), self.unclaimed(*object)));
         let pool = (Owner::Pool, self.pooled());
-        programs.chain(files).chain([pool]).filter(is_shown).collect()
+        programs.chain(files).chain([pool]).filter(is_shown).collect_map()
     }
 
     /// Who has changed since the last step.

@@ -162,7 +162,7 @@ impl Object {
 
     /// Puts extents together that are one, so that their number stays small.
     pub fn tidy(&mut self) {
-        self.extents.sort_by_key(|extent| extent.run.pages.start);
+        in_order(&mut self.extents);
         let mut tidy: Vec<Extent> = Vec::with_capacity(self.extents.len());
         for extent in self.extents.drain(..) {
             let follows = |last: &&mut Extent| {
@@ -178,4 +178,9 @@ impl Object {
         }
         self.extents = tidy;
     }
+}
+
+/// Puts extents in the order of their addresses.
+pub(super) fn in_order(extents: &mut [Extent]) {
+    extents.sort_by_key(|extent| extent.run.pages.start);
 }

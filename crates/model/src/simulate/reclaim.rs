@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
@@ -117,7 +118,7 @@ impl Simulation {
     fn holders(&self, object: ObjectId, since: u64) -> BTreeSet<Option<Id>> {
         let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
         let touched = extents.filter(|extent| extent.since == since);
-        touched.map(|extent| extent.holders.first()).collect()
+        touched.map(|extent| extent.holders.first()).collect_set()
     }
 
     /// Moves this many pages of some nodes to the disk; gives how many.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::cycle::Cycle;
 use crate::policy::interleave::Turns;
@@ -63,7 +64,7 @@ impl Run {
             .values()
             .map(|held| (*held, self.count(|own| own == held)))
             .filter(|(_, pages)| *pages > 0)
-            .collect()
+            .collect_map()
     }
 
     /// The same pages in two runs, cut before a page inside.

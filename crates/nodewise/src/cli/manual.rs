@@ -12,6 +12,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use nodewise_compat::Tool;
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::Cli;
 use super::topics::TOPICS;
@@ -74,7 +75,7 @@ fn page(command: &Command, name: &str, parent: Option<&str>) -> String {
     let mut related: BTreeSet<String> = verbs_with_pages(command)
         .filter(|_| parent.is_some())
         .map(|verb| format!("{name}-{}", verb.get_name()))
-        .collect();
+        .collect_set();
     related.extend(["nodewise".to_owned()].into_iter().chain(parent.map(str::to_owned)));
     related.remove(name);
     // The root's own list names its verbs.
@@ -162,7 +163,7 @@ fn written() -> BTreeMap<String, String> {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             (entry.file_name().to_string_lossy().into_owned(), text)
         })
-        .collect()
+        .collect_map()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory as _};
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::Cli;
 
@@ -171,8 +172,8 @@ fn check_same(property: impl Fn(&Row) -> String, exceptions: &[(&str, &str)]) {
         found.entry(row.long.clone()).or_default().insert(property(&row));
     }
     found.retain(|_, values| values.len() > 1);
-    let known: BTreeSet<&str> = exceptions.iter().map(|(long, _)| *long).collect();
-    let differing: BTreeSet<&str> = found.keys().map(String::as_str).collect();
+    let known: BTreeSet<&str> = exceptions.iter().map(|(long, _)| *long).collect_set();
+    let differing: BTreeSet<&str> = found.keys().map(String::as_str).collect_set();
     assert_eq!(differing, known, "{found:#?}");
 }
 

@@ -6,6 +6,7 @@ mod weights;
 use std::path::Path;
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
 use nodewise_measure::bandwidth::{
     BandwidthBench, BandwidthReport, BandwidthYardstick, MemoryTransfer, TransferReport,
@@ -252,7 +253,7 @@ fn cores_first(machine: &Machine, cpus: &CpuSet) -> Vec<CpuId> {
         siblings.and_then(|siblings| siblings.iter().position(|of| of == *cpu)).unwrap_or(0)
     };
     let mut order: Vec<CpuId> = cpus.iter().collect();
-    order.sort_by_key(|cpu| (place(cpu), *cpu));
+    order.order_by_key(|cpu| (place(cpu), *cpu));
     order
 }
 

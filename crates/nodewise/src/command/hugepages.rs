@@ -5,6 +5,7 @@ mod set;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::io_words;
 use nodewise_machine::{Bytes, Machine, NodeId};
 use nodewise_source::parse::buddyinfo::FreeBlocks;
@@ -66,7 +67,7 @@ fn pools(machine: &Machine, tree: Option<&Tree>) -> Pools {
         node.huge_pools.iter().map(pool).collect::<Vec<_>>()
     };
     let pools: Vec<Pool> = machine.nodes.values().flat_map(of_node).collect();
-    let sizes: BTreeSet<Bytes> = pools.iter().map(|pool| pool.page_size).collect();
+    let sizes: BTreeSet<Bytes> = pools.iter().map(|pool| pool.page_size).collect_set();
     let count = |size, name| {
         let path = paths::huge_pool_of_all(size, name);
         file::value(tree?, &path, number::number::<u64>).ok().flatten()
@@ -147,7 +148,7 @@ fn nodes_with_pool(
     asked: Option<Bytes>,
 ) -> Result<(Bytes, BTreeMap<NodeId, Bytes>), Failure> {
     let of_all = machine.nodes.values().flat_map(|node| &node.huge_pools);
-    let sizes: BTreeSet<Bytes> = of_all.map(|pool| pool.page_size).collect();
+    let sizes: BTreeSet<Bytes> = of_all.map(|pool| pool.page_size).collect_set();
     if sizes.is_empty() {
         return Err(Failure::cannot("this kernel has no pools of huge pages by node"));
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::Pid;
 use nodewise_machine::mapping::{FileId, ProcessMappings};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_source::Detail;
 use nodewise_source::mappings::sharers::sharers;
@@ -126,7 +127,7 @@ const fn named(args: &Maps) -> Named {
 
 /// The other processes that map the same files.
 fn who(tree: &Tree, process: &ProcessMappings) -> Result<SharedWith, Failure> {
-    let files: BTreeSet<FileId> = process.mappings.iter().filter_map(|mapping| mapping.file).collect();
+    let files: BTreeSet<FileId> = process.mappings.iter().filter_map(|mapping| mapping.file).collect_set();
     let found = sharers(tree, &files, process.pid).map_err(Failure::cannot)?;
     let mut names: BTreeMap<Pid, Option<String>> = BTreeMap::new();
     let mut processes = BTreeMap::new();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Parser;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::{io_words, printable, quote};
 use nodewise_machine::{Bytes, Machine};
 use nodewise_source::capture::{Overwrite, write_file};
@@ -64,7 +65,7 @@ fn measured(args: &ReportOptions, global: &Global) -> Result<(report::HtmlReport
     if wanted.is_empty() {
         wanted = if is_live { ReportPage::USUAL.to_vec() } else { vec![ReportPage::Doctor] };
     }
-    wanted.sort_unstable();
+    wanted.order();
     wanted.dedup();
     let measuring: Vec<&str> =
         wanted.iter().filter(|page| **page != ReportPage::Doctor).map(|page| page.name()).collect();
@@ -226,7 +227,7 @@ impl Assembled {
 
     /// The report, findings first.
     fn finish(mut self) -> report::HtmlReport {
-        self.report.pages.sort_by_key(|page| page.conclusion.is_none());
+        self.report.pages.order_by_key(|page| page.conclusion.is_none());
         self.report
     }
 }

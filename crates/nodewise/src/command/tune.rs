@@ -27,6 +27,7 @@ use nodewise_experiment::serve::ServeExecutor;
 use nodewise_experiment::study::{End, HangLimit, Plan, Rounds, Study, TooShort};
 use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::Machine;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::{printable, quote};
@@ -335,7 +336,7 @@ fn head(
 /// The events that cannot be counted here, and why.
 fn not_counted() -> BTreeMap<Counter, String> {
     let refused = |counter: Counter| Counting::open(counter).err().map(|why| (counter, why.to_string()));
-    Counter::HARDWARE.into_iter().filter_map(refused).collect()
+    Counter::HARDWARE.into_iter().filter_map(refused).collect_map()
 }
 
 /// Writes the best placement for another tool.

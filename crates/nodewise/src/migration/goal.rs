@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{NodeId, NodeSet};
 
@@ -33,7 +34,7 @@ impl Goal {
         }
         let leaving = from.difference(to);
         let rank = |at: usize| to.nth(at % to.len()).expect("the rank is below the length");
-        Ok(Self::Nodes(leaving.iter().enumerate().map(|(at, node)| (node, rank(at))).collect()))
+        Ok(Self::Nodes(leaving.iter().enumerate().map(|(at, node)| (node, rank(at))).collect_map()))
     }
 
     /// Reads what is behind `--to`: `1`, `2-3`, `0=1,2=3` or `interleave:0-3`.

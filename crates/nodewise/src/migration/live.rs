@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::mapped::saved::Moved;
 use nodewise_source::mapped::{MemoryKind, started_at_ticks};
@@ -99,7 +100,7 @@ impl<'a> System<'a> {
         let bar = ProgressBar::with_draw_target(None, progress::target());
         let nodes = facts::nodes(tree).unwrap_or_default();
         let size = |node| Some((node, facts::memory_of(tree, node).ok()??.total?));
-        let sizes = nodes.iter().filter_map(size).collect();
+        let sizes = nodes.iter().filter_map(size).collect_map();
         Self { tree, clock: Monotonic::start(), interrupt, bar, expected, sizes, page, last: None, noted }
     }
 

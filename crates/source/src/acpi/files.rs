@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use nodewise_machine::firmware::{FirmwareFinding, Rule, Table, Tables};
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::{io_words, visible};
 use rustix::io::Errno;
 
@@ -149,7 +150,7 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
             paths.push(entry.path());
         }
     }
-    paths.sort_unstable();
+    paths.order();
     if paths.len() > MOST_FILES {
         let text = format!("{} files are too many: the first {MOST_FILES} are read", paths.len());
         tables.findings.push(FirmwareFinding::in_table(name(folder), Rule::File, text));

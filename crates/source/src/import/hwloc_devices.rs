@@ -1,5 +1,6 @@
 //! Devices in the XML of hwloc: PCI functions, and devices of the system that hang on them or elsewhere.
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Device, DeviceClass, DeviceName};
 use roxmltree::Node as Element;
 
@@ -48,7 +49,7 @@ fn function(reader: &mut Reader<'_, '_>, object: Element<'_, '_>) {
     // The names below a bridge are those of the functions behind it.
     if is_function(object) {
         device.names = inner.filter_map(name).take(16).collect();
-        device.names.sort();
+        device.names.order();
     }
     add(reader, object, device);
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id as _;
 use nodewise_machine::node::MemorySideCache;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{
     Access, AccessClass, BookId, Bytes, Cache, CacheKind, ClusterId, CoreId, Cpu, CpuId, CpuModel, CpuSet,
@@ -120,14 +121,14 @@ impl<'d, 't> Reader<'d, 't> {
                 _ => {}
             }
         }
-        self.machine.caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
-        self.machine.cpu_models.sort_by_key(|model| model.cpus.first());
+        self.machine.caches.order_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+        self.machine.cpu_models.order_by_key(|model| model.cpus.first());
         self.distances(root);
         self.attributes(root);
         for object in objects() {
             hwloc_devices::read(self, object);
         }
-        self.machine.devices.sort_by_key(|device| (device.pci.is_none(), device.pci));
+        self.machine.devices.order_by_key(|device| (device.pci.is_none(), device.pci));
     }
 
     /// Notes what is wrong with an element.
@@ -288,7 +289,7 @@ impl<'d, 't> Reader<'d, 't> {
                 claims.push((cpus.len(), id, cpus));
             }
         }
-        claims.sort();
+        claims.order();
         let mut left = known;
         let mut without = NodeSet::new();
         for (_, id, cpus) in claims {

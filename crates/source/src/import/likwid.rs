@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{
     Bytes, Cache, CacheKind, CoreId, Cpu, CpuId, CpuModel, CpuSet, DieId, Machine, MeminfoField,
@@ -264,7 +265,7 @@ impl Reader {
         }
         // Without its CPUs a cache would be for all whose sharing is unknown.
         machine.caches.retain(|cache| !cache.cpus.is_empty());
-        machine.caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+        machine.caches.order_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
         for node in machine.nodes.values_mut() {
             node.cpus = node.cpus.intersection(&known);
             for cpu in &node.cpus {
@@ -273,7 +274,7 @@ impl Reader {
                 }
             }
             // MemTotal comes first in the kernel's file.
-            node.meminfo.sort_by(|one, other| other.name.cmp(&one.name));
+            node.meminfo.order_by(|one, other| other.name.cmp(&one.name));
         }
         if let Some(name) = self.model.take().filter(|name| !name.is_empty()) {
             machine.cpu_models = vec![CpuModel { name: printable(&name).into_owned(), cpus: known }];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{
     Access, AccessClass, Bytes, DaxMemory, Device, DeviceClass, DeviceName, PciAddress, PciLink, Settings,
     Tier, TierId,
@@ -298,12 +299,12 @@ impl From<&Settings> for SettingsFile {
             default_huge_page_bytes: settings.default_huge_page_size.map(Bytes::get),
             demotion_enabled: settings.demotion_enabled,
             lru_gen_enabled: settings.lru_gen_enabled,
-            interleave_weights: weights.map(|(node, weight)| (NodeNumber(node), weight)).collect(),
+            interleave_weights: weights.map(|(node, weight)| (NodeNumber(node), weight)).collect_map(),
             interleave_weights_auto: settings.interleave_weights_auto,
             swappiness: settings.swappiness,
             min_free_kib: settings.min_free_kib,
             overcommit_memory: settings.overcommit_memory,
-            governors: settings.governors.into_iter().map(|(name, cpus)| (name, CpuList(cpus))).collect(),
+            governors: settings.governors.into_iter().map(|(name, cpus)| (name, CpuList(cpus))).collect_map(),
             command_line: settings.command_line,
         }
     }
@@ -321,12 +322,12 @@ impl From<SettingsFile> for Settings {
             default_huge_page_size: settings.default_huge_page_bytes.map(Bytes::new),
             demotion_enabled: settings.demotion_enabled,
             lru_gen_enabled: settings.lru_gen_enabled,
-            interleave_weights: weights.map(|(node, weight)| (node.0, weight)).collect(),
+            interleave_weights: weights.map(|(node, weight)| (node.0, weight)).collect_map(),
             interleave_weights_auto: settings.interleave_weights_auto,
             swappiness: settings.swappiness,
             min_free_kib: settings.min_free_kib,
             overcommit_memory: settings.overcommit_memory,
-            governors: settings.governors.into_iter().map(|(name, cpus)| (name, cpus.0)).collect(),
+            governors: settings.governors.into_iter().map(|(name, cpus)| (name, cpus.0)).collect_map(),
             command_line: settings.command_line,
         }
     }

@@ -11,6 +11,7 @@
 //! and do not overlap.
 
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 
@@ -113,7 +114,7 @@ impl Moved {
     /// Sorts the runs by address, and joins those that touch.
     pub fn join(&mut self) {
         let mut runs = std::mem::take(&mut self.runs);
-        runs.sort_by_key(|run| run.start);
+        runs.order_by_key(|run| run.start);
         for run in runs {
             match self.runs.last_mut() {
                 Some(last)

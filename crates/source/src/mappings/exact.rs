@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, MappingPolicy, MappingsMethod};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Bytes, NodeId};
 
@@ -71,7 +72,7 @@ fn placed(process: &mut Process<'_>) -> Result<Option<BTreeMap<u64, Numa>>, Mapp
 /// Whether both files have the same mappings. The page that old programs call instead of the kernel is in no
 /// `numa_maps`.
 fn agree(process: &Process<'_>, numa: &BTreeMap<u64, Numa>) -> bool {
-    let starts: BTreeSet<u64> = process.listed.iter().map(|mapping| mapping.start).collect();
+    let starts: BTreeSet<u64> = process.listed.iter().map(|mapping| mapping.start).collect_set();
     let is_missing = |at: &usize| !numa.contains_key(&process.listed[*at].start) && !is_special(process, *at);
     numa.keys().all(|start| starts.contains(start)) && !(0..process.listed.len()).any(|at| is_missing(&at))
 }
@@ -109,7 +110,7 @@ fn sizes(process: &mut Process<'_>, pages: Option<&mut dyn PageSource>) -> Resul
     let Ok(Some(parsed)) = read else { return Ok(vec![Sizes::default(); process.listed.len()]) };
     process.complain(&path, &parsed.problems);
     let of_start: BTreeMap<u64, &smaps::Mapping> =
-        parsed.value.iter().map(|mapping| (mapping.start, mapping)).collect();
+        parsed.value.iter().map(|mapping| (mapping.start, mapping)).collect_map();
     let sizes = process.listed.iter().map(|listed| {
         let same = of_start.get(&listed.start).filter(|mapping| mapping.end == listed.end);
         same.map_or_else(Sizes::default, |mapping| Sizes {

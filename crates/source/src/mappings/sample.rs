@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::mapping::{
     DrawnPages, MappedPages, Mapping, MappingKind, MappingPolicy, MappingsMethod,
 };
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_stats::random::Random;
 use nodewise_stats::share::wilson_interval;
@@ -223,7 +224,7 @@ impl<'a> Sampling<'a> {
             .map(|at| {
                 (*at, DrawnPages { candidates: self.present[*at].candidates(), ..DrawnPages::default() })
             })
-            .collect();
+            .collect_map();
         let mut random = Random::new(seed);
         let mut nodes: BTreeMap<NodeId, u64> = BTreeMap::new();
         let (mut count, mut hits) = (0u64, 0u64);

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuId, CpuModel, CpuSet};
 
@@ -113,7 +114,7 @@ impl CpuInfo {
         }
         let models = self.models.into_iter().filter(|(_, cpus)| !cpus.is_empty());
         let mut models: Vec<CpuModel> = models.map(|(name, cpus)| CpuModel { name, cpus }).collect();
-        models.sort_by_key(|model| model.cpus.first());
+        models.order_by_key(|model| model.cpus.first());
         models
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet};
 
 use super::{Pid, numbers, status};
@@ -214,7 +215,7 @@ pub fn threads(tree: &Tree, pid: Pid) -> Option<Vec<Thread>> {
     }
     let mut threads =
         tids.iter().filter_map(|tid| known(tree, pid, *tid)).collect::<Option<Vec<Thread>>>()?;
-    threads.sort_unstable();
+    threads.order();
     Some(threads)
 }
 

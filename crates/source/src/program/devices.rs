@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, PciAddress};
 
 use crate::file;
@@ -37,7 +38,7 @@ pub fn open(tree: &Tree, pid: Pid) -> Option<Vec<OpenDevice>> {
     let files = tree.list(&folder).ok().flatten()?;
     let opened =
         files.iter().take(MOST).filter_map(|file| tree.link(&format!("{folder}/{file}")).ok().flatten());
-    let opened: BTreeSet<String> = opened.collect();
+    let opened: BTreeSet<String> = opened.collect_set();
     Some(opened.iter().filter_map(|path| of_file(tree, path)).collect())
 }
 
@@ -96,7 +97,7 @@ fn of_class(tree: &Tree, class: &str, name: &str) -> Option<NodeId> {
 fn of_group(tree: &Tree, group: &str) -> Option<NodeId> {
     let functions = tree.list(&format!("/sys/kernel/iommu_groups/{group}/devices")).ok().flatten()?;
     let functions = functions.iter().take(MOST_FUNCTIONS).filter_map(|name| name.parse::<PciAddress>().ok());
-    let nodes: BTreeSet<Option<NodeId>> = functions.map(|function| of_function(tree, function)).collect();
+    let nodes: BTreeSet<Option<NodeId>> = functions.map(|function| of_function(tree, function)).collect_set();
     if nodes.len() == 1 { nodes.into_iter().next()? } else { None }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::Bytes;
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::devices::{self, OpenDevice};
 use super::{elf, version, words};
@@ -91,7 +92,7 @@ pub fn read(tree: &Tree, pid: Pid) -> RunningProgram {
     let options: Vec<String> = options.map(str::to_owned).collect();
     program.words.iter_mut().for_each(|words| words.extend(options.iter().cloned()));
     program.variables =
-        all.map(|all| all.into_iter().filter(|(name, _)| !JAVA.contains(&name.as_str())).collect());
+        all.map(|all| all.into_iter().filter(|(name, _)| !JAVA.contains(&name.as_str())).collect_map());
     let name = search::name(tree, pid).ok().flatten().unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
     if SNAPSHOTS.contains(&&*name) {

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId, NodeSet};
 use serde::{Deserialize, Serialize};
 
@@ -258,7 +260,7 @@ impl From<&NodeSample> for NodeFrame {
         let mut frame = Self {
             cpus: node.cpus.to_string(),
             counters: CounterFrame::from(&node.counters),
-            pools: node.pools.iter().map(|pool| (pool.page_size.get(), PoolFrame::from(pool))).collect(),
+            pools: node.pools.iter().map(|pool| (pool.page_size.get(), PoolFrame::from(pool))).collect_map(),
             present: node.present.map(Bytes::get),
             high_watermark: node.high_watermark.map(Bytes::get),
             allocations: allocations(&node.allocations),
@@ -287,7 +289,7 @@ fn allocations(counters: &NodeCounters<Option<u64>>) -> BTreeMap<String, u64> {
     let NodeCounters { hit, miss, foreign, interleave_hit, local, other } = *counters;
     let values = [hit, miss, foreign, interleave_hit, local, other];
     let known = ALLOCATIONS.iter().zip(values);
-    known.filter_map(|(name, value)| Some(((*name).to_owned(), value?))).collect()
+    known.filter_map(|(name, value)| Some(((*name).to_owned(), value?))).collect_map()
 }
 
 impl NodeFrame {
@@ -319,7 +321,7 @@ fn memory(
     count_places: Vec<u64>,
 ) -> Result<Vec<MeminfoField>, Fault> {
     let (of_sizes, of_counts) = (sizes.names.len(), counts.names.len());
-    let places: BTreeSet<u64> = count_places.into_iter().collect();
+    let places: BTreeSet<u64> = count_places.into_iter().collect_set();
     let all = (of_sizes + of_counts) as u64;
     if places.len() != of_counts || places.last().is_some_and(|last| *last >= all) {
         return Err(format!("count_places: expected {of_counts} places below {all}"));
@@ -359,7 +361,7 @@ fn stalls(pressure: &Pressure) -> StallsFrame {
         are_numbers.then_some(StallFrame { avg10, avg60, avg300, total_us })
     };
     let parts = [("some", pressure.some), ("full", pressure.full)];
-    parts.into_iter().filter_map(|(name, stall)| Some((name.to_owned(), frame(stall?)?))).collect()
+    parts.into_iter().filter_map(|(name, stall)| Some((name.to_owned(), frame(stall?)?))).collect_map()
 }
 
 fn pressure(mut stalls: StallsFrame) -> Pressure {
@@ -372,7 +374,7 @@ fn pressure(mut stalls: StallsFrame) -> Pressure {
 
 fn pressures(sample: &PressureSample) -> BTreeMap<String, StallsFrame> {
     let parts = [("cpu", sample.cpu), ("memory", sample.memory), ("io", sample.io)];
-    parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), stalls(&part?)))).collect()
+    parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), stalls(&part?)))).collect_map()
 }
 
 impl GroupFrame {
@@ -383,7 +385,7 @@ impl GroupFrame {
         Self {
             polled_us: earlier(group.polled, now),
             cpu_ns: group.cpu.map(nanos),
-            memory: kinds.collect(),
+            memory: kinds.collect_map(),
             allowed: AllowedFrame::from(&group.allowed),
             memory_pressure: group.memory_pressure.as_ref().map(stalls),
         }
@@ -394,13 +396,13 @@ impl GroupFrame {
     fn into_sample(self, path: String, now: Moment, texts: &mut Texts) -> Result<GroupSample, Fault> {
         let kinds = self.memory.into_iter().map(|(kind, nodes)| {
             let nodes = nodes.into_iter().map(|(number, size)| Ok((node(number)?, Bytes::new(size))));
-            Ok((kind, nodes.collect::<Result<_, Fault>>()?))
+            Ok((kind, nodes.try_collect_map::<_, _, Fault>()?))
         });
         Ok(GroupSample {
             path: texts.share(path),
             polled: self.polled_us.map_or(now, |[boot, wall]| moment(boot, wall)),
             cpu: self.cpu_ns.map(Duration::from_nanos),
-            memory: kinds.collect::<Result<_, Fault>>()?,
+            memory: kinds.try_collect_map::<_, _, Fault>()?,
             allowed: self.allowed.try_into()?,
             memory_pressure: self.memory_pressure.map(pressure),
         })
@@ -470,21 +472,21 @@ impl Frame {
         Self {
             boot_us,
             wall_us,
-            nodes: nodes.collect(),
-            cpus: sample.cpus.iter().map(|(cpu, times)| (cpu.number(), CpuFrame::from(times))).collect(),
+            nodes: nodes.collect_map(),
+            cpus: sample.cpus.iter().map(|(cpu, times)| (cpu.number(), CpuFrame::from(times))).collect_map(),
             memory: sample.memory.map(Bytes::get),
             events: CounterFrame::from(&sample.events),
             pressure: pressures(&sample.pressure),
             forks: sample.forks,
             processes: processes
                 .map(|process| (key(process.identity), ProcessFrame::new(process, sample.moment)))
-                .collect(),
-            users: sample.users.iter().map(|(user, name)| (*user, name.to_string())).collect(),
+                .collect_map(),
+            users: sample.users.iter().map(|(user, name)| (*user, name.to_string())).collect_map(),
             groups: sample
                 .groups
                 .iter()
                 .map(|group| (group.path.to_string(), GroupFrame::new(group, sample.moment)))
-                .collect(),
+                .collect_map(),
             maps: sample
                 .mappings
                 .iter()
@@ -492,11 +494,11 @@ impl Frame {
                     let frame = MapsFrame::new(process, sample.moment, is_kept(process));
                     (key(process.identity), frame)
                 })
-                .collect(),
+                .collect_map(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
             queues: queues::frames(&sample.interrupts),
-            bandwidth: bandwidth.collect(),
-            controllers: controllers.collect(),
+            bandwidth: bandwidth.collect_map(),
+            controllers: controllers.collect_map(),
             unread: unread.collect(),
         }
     }
@@ -513,11 +515,11 @@ impl Frame {
         let processes =
             processes.map(|(key, process)| process.into_sample(identity(&key)?, now, texts).map(Arc::new));
         let mut processes = processes.collect::<Result<Vec<_>, Fault>>()?;
-        processes.sort_by_key(|process| process.identity);
-        let users = self.users.into_iter().map(|(user, name)| (user, texts.share(name))).collect();
+        processes.order_by_key(|process| process.identity);
+        let users = self.users.into_iter().map(|(user, name)| (user, texts.share(name))).collect_map();
         let maps = self.maps.into_iter().map(|(key, maps)| maps.into_sample(identity(&key)?, now));
         let mut mappings = maps.collect::<Result<Vec<_>, Fault>>()?;
-        mappings.sort_by_key(|process| process.identity);
+        mappings.order_by_key(|process| process.identity);
         let groups = self.groups.into_iter().map(|(path, group)| group.into_sample(path, now, texts));
         let interrupts = self.interrupts.into_iter().map(InterruptSample::try_from);
         let mut interrupts = interrupts.collect::<Result<Vec<_>, Fault>>()?;
@@ -540,7 +542,7 @@ impl Frame {
         });
         let mut controllers = controllers.collect::<Result<Vec<_>, Fault>>()?;
         // By number, and not by text.
-        controllers.sort_by(|one, other| one.cpus.cmp(&other.cpus));
+        controllers.order_by(|one, other| one.cpus.cmp(&other.cpus));
         let unread = self.unread.into_iter().map(|unread| Unread {
             fact: unread.fact,
             reason: unread.reason,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{CpuId, CpuSet, NodeId};
 
 use super::queues::QueueTable;
@@ -49,11 +50,11 @@ impl InterruptTable {
             self.found = Some(reading.now);
         }
         let wanted: BTreeSet<String> =
-            self.devices.iter().flat_map(|device| &device.lines).map(u32::to_string).collect();
+            self.devices.iter().flat_map(|device| &device.lines).map(u32::to_string).collect_set();
         let parse = |text: &str| interrupts::parse(text, |name| wanted.contains(name));
         let Some(read) = reading.parsed(&mut self.file, FACT, parse) else { return Vec::new() };
         let lines: BTreeMap<&str, &[u64]> =
-            read.lines.iter().map(|line| (line.name.as_str(), line.counts.as_slice())).collect();
+            read.lines.iter().map(|line| (line.name.as_str(), line.counts.as_slice())).collect_map();
         let mut devices = self.devices.clone();
         for device in &mut devices {
             let mut sums: BTreeMap<CpuId, u64> = BTreeMap::new();

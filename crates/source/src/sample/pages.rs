@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::clock::thread_time;
@@ -288,6 +289,6 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
         return Seen::Nothing;
     }
     let share = |size: Bytes, own| PageShare { size, low: size, high: size, own: Some(own) };
-    let nodes = parsed.value.nodes.iter().map(|on| (on.node, share(on.total(), on.own()))).collect();
+    let nodes = parsed.value.nodes.iter().map(|on| (on.node, share(on.total(), on.own()))).collect_map();
     Seen::Pages(PageSample { seen: reading.now, method: PageMethod::Exact, nodes })
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::CpuSet;
+use nodewise_machine::order::Order as _;
 
 use super::{InterruptSample, Moment, QueueSample};
 use crate::file;
@@ -53,7 +54,7 @@ fn queues(tree: &Tree, folder: &str, most: usize) -> Vec<QueueSample> {
     let folder = format!("{folder}/queues");
     let mut names = tree.list(&folder).ok().flatten().unwrap_or_default();
     names.retain(|name| name.starts_with("rx-") || name.starts_with("tx-"));
-    names.sort_by_key(|name| (name.starts_with("tx-"), place(name)));
+    names.order_by_key(|name| (name.starts_with("tx-"), place(name)));
     names.truncate(most);
     names.into_iter().map(|name| queue(tree, &folder, name)).collect()
 }

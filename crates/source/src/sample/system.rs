@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, NodeCounters, NodeId, NodeSet};
 
 use super::missing::Missing;
@@ -93,7 +94,7 @@ impl SystemFiles {
         if let Some(stat) = reading.parsed(&mut self.stat, "CPU time", proc_stat::parse) {
             sample.forks = stat.forks;
             sample.cpus = stat.cpus;
-            sample.cpus.sort_by_key(|(cpu, _)| *cpu);
+            sample.cpus.order_by_key(|(cpu, _)| *cpu);
             sample.cpus.dedup_by_key(|(cpu, _)| *cpu);
         }
         sample.events = reading.parsed(&mut self.vmstat, "events", counters::parse).unwrap_or_default();
@@ -219,7 +220,7 @@ impl NodeFiles {
                 PoolFiles { page_size, total: keep("nr"), free: keep("free"), surplus: keep("surplus") }
             })
             .collect();
-        self.pools.sort_by_key(|pool| pool.page_size);
+        self.pools.order_by_key(|pool| pool.page_size);
     }
 
     /// Reads a node; `None` where it is gone.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::CpuSet;
+use nodewise_machine::order::CollectOrdered as _;
 
 use super::reading::Reading;
 use super::{Allowed, BalancingFaults, BalancingSample, Identity, Moment, TaskSample};
@@ -146,6 +147,6 @@ fn balancing(sched: &Sched) -> BalancingSample {
         scans: sched.scans,
         migrated_pages: sched.migrated_pages,
         preferred: sched.preferred,
-        faults: sched.faults.iter().map(of).collect(),
+        faults: sched.faults.iter().map(of).collect_map(),
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
+
 use super::missing::Missing;
 use super::reading::{Reading, problem_in};
 use super::{Moment, ProcessSample};
@@ -40,7 +42,7 @@ impl UserTable {
             *self = Self::new(reading);
         }
         reading.missing.extend(&self.missing);
-        users.into_iter().filter_map(|user| Some((user, Arc::clone(self.names.get(&user)?)))).collect()
+        users.into_iter().filter_map(|user| Some((user, Arc::clone(self.names.get(&user)?)))).collect_map()
     }
 
     /// Programs that add users put another file into its place, so it does not stay open.
@@ -52,7 +54,7 @@ impl UserTable {
                 if let Some(problem) = parsed.problems.first.first() {
                     table.missing.add(FACT, &problem_in(FILE, problem), None);
                 }
-                table.names = parsed.value.into_iter().map(|(user, name)| (user, name.into())).collect();
+                table.names = parsed.value.into_iter().map(|(user, name)| (user, name.into())).collect_map();
             }
             Ok(false) => {}
             Err(error) => table.missing.unreadable(FACT, error.cause),

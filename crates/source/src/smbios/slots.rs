@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::memory_slot::locator::place::Board;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, MemoryModule, MemorySlot, SlotState};
 
 use super::structure::{Ending, Structure, walk};
@@ -223,7 +224,7 @@ fn in_order(mut sockets: Vec<Socket>) -> Vec<Socket> {
     };
     let numbers: Option<BTreeSet<u32>> = sockets.iter().map(number).collect();
     if numbers.is_some_and(|numbers| numbers.len() == sockets.len()) {
-        sockets.sort_by_key(number);
+        sockets.order_by_key(number);
     }
     sockets
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Cache, CacheKind, Cpu, CpuId, CpuSet, Machine, OddityKind};
 
 use super::nodes::cpu_names;
@@ -52,7 +53,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
         check_sizes(reader, &caches);
     }
     let mut caches: Vec<Cache> = caches.into_iter().map(|listed| listed.cache).collect();
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first(), cache.size));
+    caches.order_by_key(|cache| (cache.level, cache.kind, cache.cpus.first(), cache.size));
     machine.caches = caches;
 }
 
@@ -140,7 +141,7 @@ fn merge(
 /// right, of equals the larger one; the others are left out.
 fn without_overlaps(reader: &mut Reader<'_>, mut caches: Vec<Listed>) -> Vec<Listed> {
     let votes = |listed: &Listed| (Reverse(listed.by.len()), Reverse(listed.cache.cpus.len()));
-    caches.sort_by_key(votes);
+    caches.order_by_key(votes);
     let mut taken: BTreeMap<(u8, CacheKind), CpuSet> = BTreeMap::new();
     let mut kept: Vec<Listed> = Vec::new();
     for listed in caches {

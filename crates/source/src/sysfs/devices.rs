@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{
     Bytes, CpuSet, DaxMemory, Device, DeviceClass, DeviceName, Machine, Node, NodeId, NodeSet, OddityKind,
     Origin, PciAddress, PciLink,
@@ -278,7 +279,7 @@ fn device_folder(class: DeviceClass, path: &str) -> &str {
 }
 
 fn device(mut names: Vec<DeviceName>, node: Option<NodeId>) -> Device {
-    names.sort();
+    names.order();
     names.dedup();
     Device { names, node, ..Device::default() }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Machine, Node, NodeSet, OddityKind};
 
 use super::Reader;
@@ -11,7 +12,7 @@ use crate::paths;
 /// Notes where the fields of a node contradict each other, and where a node lacks a field that others have.
 pub(super) fn compare(reader: &mut Reader<'_>, machine: &Machine) {
     let known = || machine.nodes.values().filter(|node| !node.meminfo.is_empty());
-    let all: BTreeSet<&str> = known().flat_map(fields).collect();
+    let all: BTreeSet<&str> = known().flat_map(fields).collect_set();
     for node in known() {
         let path = paths::of_node(node.id, "meminfo");
         if let Some(text) = contradiction(node) {
@@ -21,7 +22,7 @@ pub(super) fn compare(reader: &mut Reader<'_>, machine: &Machine) {
         if reader.has_noted(&path) {
             continue;
         }
-        let own: BTreeSet<&str> = fields(node).collect();
+        let own: BTreeSet<&str> = fields(node).collect_set();
         let lacking: Vec<&str> = all.difference(&own).copied().collect();
         if let Some(first) = lacking.first() {
             let others = match lacking.len() - 1 {

@@ -2,6 +2,7 @@
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::node::MemorySideCache;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, OddityKind};
 
 use super::{Reader, access, distances, memory, sizes};
@@ -142,7 +143,7 @@ fn read_huge_pools(reader: &mut Reader<'_>, folder: &str) -> Vec<HugePool> {
             })
         })
         .collect();
-    pools.sort_by_key(|pool| pool.page_size);
+    pools.order_by_key(|pool| pool.page_size);
     for pool in &pools {
         let more = |part: Option<u64>| part.zip(pool.total).is_some_and(|(part, total)| part > total);
         // Both are counted in the total. On the running system they can change between two reads.

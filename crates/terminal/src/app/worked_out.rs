@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use nodewise_machine::NodeId;
 use nodewise_machine::mapping::ProcessMappings;
+use nodewise_machine::order::Order as _;
 use nodewise_view::digest::maps::{GroupBy, Maps, Tally};
 use nodewise_view::digest::running::{Running, findings, words};
 
@@ -38,7 +39,7 @@ impl MappingsTable {
         let mut groups = maps.groups();
         groups.push(("all".to_owned(), maps.all()));
         let mut order: Vec<usize> = (0..process.mappings.len()).collect();
-        order.sort_by_key(|at| {
+        order.order_by_key(|at| {
             let mapping = &process.mappings[*at];
             (Reverse(mapping.resident()), mapping.start)
         });

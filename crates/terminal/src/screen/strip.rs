@@ -1,5 +1,6 @@
 //! The nodes in a few lines: CPU, memory, and allocations. Where they are many, the busiest three and a digit for each.
 
+use nodewise_machine::order::Order as _;
 use nodewise_view::digest::counts::plural;
 use nodewise_view::digest::running::{NodeRow, Running};
 use ratatui::layout::Rect;
@@ -40,7 +41,7 @@ pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     ];
     let mut busiest: Vec<&NodeRow> = running.nodes.iter().collect();
     let busy = |row: &NodeRow| row.load.map_or(-1.0, |load| load.busy);
-    busiest.sort_by(|one, other| busy(other).total_cmp(&busy(one)).then(one.node.cmp(&other.node)));
+    busiest.order_by(|one, other| busy(other).total_cmp(&busy(one)).then(one.node.cmp(&other.node)));
     busiest.truncate(NAMED.min(room.saturating_sub(digits.len())));
     let mut at = 0;
     if !busiest.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_model::ZoneKind;
 use nodewise_model::simulate::Relief;
 
@@ -19,7 +20,7 @@ const HEADER: &str = "step,at_s,program,action,object,skipped,refused,killed,nod
 pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
     let zones = timeline.before.zones().iter();
     let mut free: BTreeMap<(NodeId, ZoneKind), u64> =
-        zones.map(|zone| ((zone.node, zone.kind), zone.free)).collect();
+        zones.map(|zone| ((zone.node, zone.kind), zone.free)).collect_map();
     let steps = timeline.moments.iter().enumerate().map(move |(at, moment)| {
         free.extend(moment.zones.iter().map(|zone| ((zone.node, zone.kind), zone.free)));
         lines(at + 1, moment, &free)

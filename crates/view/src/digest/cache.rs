@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, Machine, NodeId, NodeSet};
 
 use crate::digest::counts::{core_of_each_cpu, plural};
@@ -75,7 +77,7 @@ impl CacheLevel {
     fn new(level: u8, kind: CacheKind, groups: Groups) -> Self {
         let mut groups: Vec<CacheGroup> =
             groups.into_iter().map(|((size, share), count)| CacheGroup { size, share, count }).collect();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        groups.order_by_key(|group| std::cmp::Reverse(group.count));
         let name =
             Cache { level, kind, size: None, line_size: None, ways: None, sets: None, cpus: [].into() };
         Self { level, kind, name: name.name(), groups }
@@ -101,7 +103,7 @@ impl CacheLevel {
 
 /// The online cores that share a cache, each by its lowest CPU.
 pub(crate) fn cores_of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> BTreeSet<CpuId> {
-    cache.cpus.iter().filter_map(|cpu| core_of.get(&cpu).copied()).collect()
+    cache.cpus.iter().filter_map(|cpu| core_of.get(&cpu).copied()).collect_set()
 }
 
 /// How the last-level caches lie to the nodes with CPUs: `4 in each node`, `each spans 2 nodes`.
@@ -110,7 +112,7 @@ pub(crate) fn cores_of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> BTree
 pub fn last_level_words(machine: &Machine) -> Option<String> {
     let nodes_of = nodes_of_each_cpu(machine);
     let mut inside: BTreeMap<NodeId, usize> =
-        machine.nodes_with_cpus().iter().map(|node| (node, 0)).collect();
+        machine.nodes_with_cpus().iter().map(|node| (node, 0)).collect_map();
     let mut spans: BTreeSet<usize> = BTreeSet::new();
     for cache in machine.last_level_caches() {
         let nodes = cache
@@ -126,7 +128,7 @@ pub fn last_level_words(machine: &Machine) -> Option<String> {
             *inside.entry(node).or_default() += 1;
         }
     }
-    let counts: BTreeSet<usize> = inside.values().copied().collect();
+    let counts: BTreeSet<usize> = inside.values().copied().collect_set();
     let (span, each) = (*spans.first()?, *counts.first()?);
     match (spans.len(), counts.len()) {
         _ if inside.len() < 2 => None,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::Hash;
 
+use nodewise_machine::order::CollectOrdered as _;
 pub use nodewise_machine::plural::{by_count, plural};
 use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 
@@ -35,14 +36,14 @@ impl Counts {
             *packages.entry(machine.cpus.get(first).and_then(|cpu| cpu.package)).or_default() += 1;
         }
         let known = !packages.is_empty() && !packages.contains_key(&None);
-        let per_package: BTreeSet<usize> = packages.values().copied().collect();
+        let per_package: BTreeSet<usize> = packages.values().copied().collect_set();
         let books =
             machine.cpus.values().filter(|cpu| cpu.online).filter_map(|cpu| Some((cpu.drawer, cpu.book?)));
         let drawers = machine.cpus.values().filter(|cpu| cpu.online).filter_map(|cpu| cpu.drawer);
         let count = |count: usize| (count > 0).then_some(count);
         Self {
-            drawers: count(drawers.collect::<BTreeSet<_>>().len()),
-            books: count(books.collect::<BTreeSet<_>>().len()),
+            drawers: count(drawers.collect_set().len()),
+            books: count(books.collect_set().len()),
             packages: known.then_some(packages.len()),
             cores: cores.len(),
             cpus: online.len(),
@@ -153,7 +154,7 @@ pub fn processors(machine: &Machine) -> String {
 /// The lowest CPU of the core of every online CPU.
 pub(crate) fn core_of_each_cpu(machine: &Machine) -> BTreeMap<CpuId, CpuId> {
     let cores = machine.cores();
-    cores.iter().flat_map(|(core, cpus)| cpus.iter().map(move |cpu| (cpu, *core))).collect()
+    cores.iter().flat_map(|(core, cpus)| cpus.iter().map(move |cpu| (cpu, *core))).collect_map()
 }
 
 /// The only member of a set of one.

@@ -15,6 +15,7 @@ mod processors;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
 
 /// Which facts are compared.
@@ -221,7 +222,7 @@ pub fn facts(machine: &Machine) -> Vec<MachineFact> {
     walk.facts = Some(Vec::new());
     walk.compare();
     let mut facts = walk.facts.unwrap_or_default();
-    facts.sort_by_key(|fact| fact.fact.group);
+    facts.order_by_key(|fact| fact.fact.group);
     facts
 }
 
@@ -459,7 +460,7 @@ impl<'m> Walk<'m> {
             let fact = |subjects| UnknownFact { fact: name(place), subjects, known_of };
             missing.extend(subjects.into_iter().map(|(_, subjects)| (place, fact(subjects))));
         }
-        missing.sort_by_key(|(place, unknown)| (unknown.known_of, unknown.fact.group, *place));
+        missing.order_by_key(|(place, unknown)| (unknown.known_of, unknown.fact.group, *place));
         Diff {
             a,
             b,

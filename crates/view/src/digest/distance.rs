@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Machine, NodeId, NodeSet};
 
 use crate::digest::node::packages_of_nodes;
@@ -55,7 +57,12 @@ impl<'a> Distances<'a> {
 
     /// All values between different nodes, ascending.
     pub fn remote_values(&self) -> BTreeSet<u32> {
-        self.machine.distances.iter().filter(|(from, to, _)| from != to).map(|(_, _, value)| *value).collect()
+        self.machine
+            .distances
+            .iter()
+            .filter(|(from, to, _)| from != to)
+            .map(|(_, _, value)| *value)
+            .collect_set()
     }
 
     /// The distance of every node to itself, if all agree.
@@ -73,7 +80,8 @@ impl<'a> Distances<'a> {
         if values.len() > MOST_LEVELS || self.nodes.len() < 2 {
             return None;
         }
-        let mut group_of: BTreeMap<NodeId, NodeId> = self.nodes.iter().map(|node| (*node, *node)).collect();
+        let mut group_of: BTreeMap<NodeId, NodeId> =
+            self.nodes.iter().map(|node| (*node, *node)).collect_map();
         let mut levels = Vec::new();
         for value in values {
             let inner = group_of.clone();
@@ -167,7 +175,7 @@ impl<'a> Distances<'a> {
             }
         }
         let mut several: Vec<NodeSet> = packages.into_values().filter(|nodes| nodes.len() > 1).collect();
-        several.sort_by_key(NodeSet::first);
+        several.order_by_key(NodeSet::first);
         several.iter().eq(groups.iter().copied())
     }
 
@@ -219,7 +227,7 @@ impl<'a> Distances<'a> {
         let rest = targets.iter().max_by_key(|(_, nodes)| length(nodes));
         let rest = rest.filter(|(_, nodes)| length(nodes) > SHORT_LIST).map(|(value, _)| *value);
         let mut ordered: Vec<_> = targets.iter().filter(|(value, _)| Some(**value) != rest).collect();
-        ordered.sort_by_key(|(value, _)| (value.is_none(), **value));
+        ordered.order_by_key(|(value, _)| (value.is_none(), **value));
         for (value, nodes) in ordered {
             parts.push(format!("{} to {nodes}", written(*value)));
         }

@@ -11,6 +11,8 @@ use nodewise_diagnose::situation::Class;
 use nodewise_diagnose::thresholds::{ReplacedThreshold, RuleThreshold};
 use nodewise_diagnose::{Diagnosis, Rule};
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, Machine};
 
@@ -135,13 +137,13 @@ impl<'a> DoctorReport<'a> {
     pub fn lacking(&self) -> Vec<LackingRules<'a>> {
         let mut lacks: BTreeMap<&Lack, Vec<&'static str>> = BTreeMap::new();
         for (rule, of_rule) in &self.diagnosis.not_examined {
-            for lack in of_rule.iter().collect::<BTreeSet<_>>() {
+            for lack in of_rule.iter().collect_set() {
                 lacks.entry(lack).or_default().push(rule.id);
             }
         }
         let mut lacking: Vec<_> =
             lacks.into_iter().map(|(lack, rules)| LackingRules { lack, rules }).collect();
-        lacking.sort_by_key(|lacking| Reverse(lacking.rules.len()));
+        lacking.order_by_key(|lacking| Reverse(lacking.rules.len()));
         lacking
     }
 
@@ -158,7 +160,7 @@ impl<'a> DoctorReport<'a> {
             processes: processes.into_iter().collect(),
         };
         let mut lacking: Vec<_> = lacks.into_iter().map(of).collect();
-        lacking.sort_by_key(|lacking| Reverse(lacking.processes.len()));
+        lacking.order_by_key(|lacking| Reverse(lacking.processes.len()));
         lacking
     }
 

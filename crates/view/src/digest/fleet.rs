@@ -6,6 +6,7 @@ use nodewise_fleet::group::{FALSE_ALARMS, Group, Outlier, OutlierPair};
 use nodewise_fleet::outlier::{FEWEST, LEAST_DIFFERENCE};
 use nodewise_fleet::survey::{CellKey, Pages, Quantity};
 use nodewise_fleet::suspect::inverse;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Severity};
 
 use super::counts::{by_count, plural};
@@ -123,7 +124,7 @@ pub fn usual_words(group: &Group, quantity: Quantity) -> String {
         let wanted = |cell: &CellKey| (cell.from == cell.memory) == is_local;
         let known = of_any().filter(|one| !is_small || one.cell.pages == Pages::Small);
         let mut medians: Vec<f64> = known.filter(|one| wanted(&one.cell)).map(|one| one.median).collect();
-        medians.sort_by(f64::total_cmp);
+        medians.order_by(f64::total_cmp);
         medians
     };
     let range = |medians: &[f64]| match medians {

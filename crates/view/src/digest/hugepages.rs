@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Bytes, NodeId};
 
@@ -181,10 +183,10 @@ fn divide(pages: u64, memory: &BTreeMap<NodeId, Bytes>) -> BTreeMap<NodeId, u64>
     }
     let share = |size: &Bytes| u128::from(pages) * u128::from(size.get());
     let mut parts: BTreeMap<NodeId, u64> =
-        memory.iter().map(|(node, size)| (*node, (share(size) / all) as u64)).collect();
+        memory.iter().map(|(node, size)| (*node, (share(size) / all) as u64)).collect_map();
     let mut remainders: Vec<(u128, NodeId)> =
         memory.iter().map(|(node, size)| (share(size) % all, *node)).collect();
-    remainders.sort_by(|(a, node), (b, other)| b.cmp(a).then(node.cmp(other)));
+    remainders.order_by(|(a, node), (b, other)| b.cmp(a).then(node.cmp(other)));
     let left = pages - parts.values().sum::<u64>();
     for (_, node) in remainders.into_iter().take(left as usize) {
         *parts.entry(node).or_default() += 1;

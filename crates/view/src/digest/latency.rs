@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{LatencyFinding, LatencyReport, Lookup, findings};
 use nodewise_measure::survey::{CellReport, Figure, extent};
@@ -99,7 +100,7 @@ pub fn ending(report: &LatencyReport) -> Ending {
 /// Published figures of this family of processors, each with the one measured here. That to another node is the way to
 /// the other socket only where two nodes have CPUs.
 pub fn published(report: &LatencyReport) -> Vec<(PublishedRange, f64)> {
-    let nodes: BTreeSet<NodeId> = report.cells.iter().map(|cell| cell.from).collect();
+    let nodes: BTreeSet<NodeId> = report.cells.iter().map(|cell| cell.from).collect_set();
     let kinds = report.page_kinds();
     let of = |is_local: bool| {
         let cells = report.cells.iter().filter(|cell| Some(&cell.pages) == kinds.first());

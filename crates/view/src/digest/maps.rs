@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nodewise_machine::mapping::{
     DrawnPages, MappedPages, Mapping, MappingKind, MappingsMethod, ProcessMappings,
 };
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId, NodeSet, PolicyMode};
 use nodewise_stats::share::wilson_interval;
 
@@ -149,7 +150,7 @@ impl Tally {
     pub fn shares(&self) -> Vec<(NodeId, f64)> {
         let mut shares: Vec<(NodeId, f64)> =
             self.nodes().iter().filter_map(|node| Some((node, self.share(node)?))).collect();
-        shares.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        shares.order_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         shares
     }
 
@@ -232,7 +233,7 @@ impl<'a> Maps<'a> {
         };
         let mut tallies: Vec<(String, Tally)> = tallies.filter(|(_, tally)| is_shown(tally)).collect();
         if self.by != GroupBy::Kind {
-            tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.all()));
+            tallies.order_by_key(|(_, tally)| std::cmp::Reverse(tally.all()));
         }
         tallies
     }
@@ -265,7 +266,7 @@ impl<'a> Maps<'a> {
         let mut policies: Vec<(&str, Tally)> =
             by_text.into_iter().map(|(text, mappings)| (text, Tally::from_mappings(mappings))).collect();
         policies.retain(|(_, tally)| tally.all() > Bytes::new(0));
-        policies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.all()));
+        policies.order_by_key(|(_, tally)| std::cmp::Reverse(tally.all()));
         policies
     }
 
@@ -273,7 +274,7 @@ impl<'a> Maps<'a> {
     pub fn largest(&self, most: usize) -> Vec<(usize, &'a Mapping)> {
         let mut mappings: Vec<(usize, &Mapping)> = self.process.mappings.iter().enumerate().collect();
         mappings.retain(|(_, mapping)| mapping.resident().is_some_and(|size| size > Bytes::new(0)));
-        mappings.sort_by_key(|(at, mapping)| (std::cmp::Reverse(mapping.resident()), *at));
+        mappings.order_by_key(|(at, mapping)| (std::cmp::Reverse(mapping.resident()), *at));
         mappings.truncate(most);
         mappings
     }

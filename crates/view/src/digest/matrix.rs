@@ -1,8 +1,9 @@
 //! A measured matrix of nodes, ready to be shown: as a table, as a heat map.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_stats::Direction;
 
@@ -75,12 +76,12 @@ impl<I: AxisId> Matrix<I> {
 
     /// The nodes with CPUs, ascending.
     pub fn rows(&self) -> Vec<I> {
-        self.cells.keys().map(|(from, _)| *from).collect::<BTreeSet<_>>().into_iter().collect()
+        self.cells.keys().map(|(from, _)| *from).collect_set().into_iter().collect()
     }
 
     /// The nodes with memory, ascending.
     pub fn columns(&self) -> Vec<I> {
-        self.cells.keys().map(|(_, memory)| *memory).collect::<BTreeSet<_>>().into_iter().collect()
+        self.cells.keys().map(|(_, memory)| *memory).collect_set().into_iter().collect()
     }
 
     /// Whether no cell has a value.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, CpuId, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, PackageId, TierId};
 
 /// The kind of a node, by what it has.
@@ -75,8 +76,11 @@ pub fn package_list(packages: &BTreeSet<PackageId>) -> String {
 
 /// The tier of each node, where tiers distinguish nodes: more than one tier, or memory in none.
 pub fn distinguishing_tiers(machine: &Machine) -> BTreeMap<NodeId, TierId> {
-    let tiers: BTreeMap<NodeId, TierId> =
-        machine.tiers.iter().flat_map(|tier| tier.nodes.iter().map(move |node| (node, tier.id))).collect();
+    let tiers: BTreeMap<NodeId, TierId> = machine
+        .tiers
+        .iter()
+        .flat_map(|tier| tier.nodes.iter().map(move |node| (node, tier.id)))
+        .collect_map();
     let one_for_all =
         machine.tiers.len() == 1 && machine.nodes_with_memory().iter().all(|node| tiers.contains_key(&node));
     if one_for_all { BTreeMap::new() } else { tiers }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Machine, Oddity, OddityKind};
 
@@ -48,7 +49,7 @@ pub fn reported_oddities<'a>(machine: &'a Machine) -> Vec<OddityGroup<'a>> {
         group.into_iter().take(shown).map(move |first| OddityGroup { first, others })
     };
     let mut groups: Vec<OddityGroup<'_>> = alike.into_iter().flat_map(grouped).collect();
-    groups.sort_by_key(|group| !is_finding(group.first.kind));
+    groups.order_by_key(|group| !is_finding(group.first.kind));
     groups
 }
 

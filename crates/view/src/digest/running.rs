@@ -16,6 +16,8 @@ use nodewise_diagnose::locality::{NodeSize, sizes};
 use nodewise_diagnose::sample::{BandwidthSample, ControllerSample, InterruptSample, PoolSample, Sample};
 use nodewise_diagnose::steering::steered_queues;
 use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
 
 /// Types of its fields, for crates that may not use the samples.
@@ -308,7 +310,7 @@ fn balancing(delta: &Delta) -> Balancing {
 
 fn devices(sample: &Sample, delta: &Delta) -> Vec<DeviceRow> {
     let known: BTreeMap<&str, &InterruptSample> =
-        sample.interrupts.iter().map(|device| (device.device.as_str(), device)).collect();
+        sample.interrupts.iter().map(|device| (device.device.as_str(), device)).collect_map();
     let row = |change: &InterruptChange| {
         let device = known.get(change.device.as_str());
         DeviceRow {
@@ -318,7 +320,7 @@ fn devices(sample: &Sample, delta: &Delta) -> Vec<DeviceRow> {
         }
     };
     let mut rows: Vec<DeviceRow> = delta.interrupts.iter().map(row).collect();
-    rows.sort_by(|one, other| {
+    rows.order_by(|one, other| {
         other.change.count.cmp(&one.change.count).then(one.change.device.cmp(&other.change.device))
     });
     rows

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Simulation, Skipped, Step};
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
@@ -68,7 +69,7 @@ impl Timeline {
     /// A timeline before its first step.
     pub fn new(title: &str, machine: &str, release: Release, basis: Basis, before: Memory) -> Self {
         let free = before.zones().iter().map(|zone| zone.free).collect();
-        let least_free = before.nodes().iter().map(|node| (node, before.free_of(node))).collect();
+        let least_free = before.nodes().iter().map(|node| (node, before.free_of(node))).collect_map();
         Self {
             title: title.to_owned(),
             about: None,
@@ -182,7 +183,7 @@ fn gained(
         let gained = new.since(old);
         (gained != NodeCounters::default()).then_some((*node, gained))
     };
-    new.iter().filter_map(of).collect()
+    new.iter().filter_map(of).collect_map()
 }
 
 impl Moment {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Device, Machine, Node, NodeId, PackageId};
 
@@ -103,7 +104,7 @@ fn lines(machine: &Machine) -> Vec<NodeLine> {
     let nearest: BTreeMap<NodeId, u32> = nodes
         .iter()
         .filter_map(|node| Some((*node, machine.distance(*node, *machine.closest(*node).first()?)?)))
-        .collect();
+        .collect_map();
     let is_near =
         |from: NodeId, distance: Option<u32>| distance.is_some() && distance == nearest.get(&from).copied();
     let mut lines = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId};
 
 /// Distances that a SLIT can hold: 10 is local, 255 unreachable.
@@ -40,7 +41,7 @@ impl Guest {
     pub fn new(machine: &Machine) -> Option<Self> {
         let cpus: Vec<CpuId> =
             machine.online_cpus().iter().filter(|cpu| machine.node_of(*cpu).is_some()).collect();
-        let numbers: BTreeMap<CpuId, CpuId> = cpus.iter().copied().zip((0..).map(CpuId::new)).collect();
+        let numbers: BTreeMap<CpuId, CpuId> = cpus.iter().copied().zip((0..).map(CpuId::new)).collect_map();
         let cells: Vec<Cell> = machine
             .nodes
             .values()

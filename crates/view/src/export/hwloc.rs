@@ -14,6 +14,7 @@ mod tree;
 use std::collections::BTreeMap;
 
 use nodewise_machine::node::MemorySideCache;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{AccessClass, CoreType, CpuSet, Device, DeviceName, Machine, NodeId, NodeSet};
 
@@ -159,7 +160,7 @@ impl<'a> Writer<'a> {
         };
         let mut caches: Vec<&MemorySideCache> =
             node.map(|node| node.memory_side_caches.iter().collect()).unwrap_or_default();
-        caches.sort_by_key(|cache| cache.level);
+        caches.order_by_key(|cache| cache.level);
         for side in &caches {
             let mut attributes = vec![("type", "MemCache".to_owned())];
             sets(&mut attributes);

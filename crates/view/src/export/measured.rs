@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_measure::bandwidth::BandwidthReport;
 use nodewise_measure::figures::{FigureTable, FigureUnit, MatrixSides, ToolFigures};
@@ -31,7 +32,7 @@ impl MeasuredMemory {
         let kinds = report.page_kinds();
         let cells = report.cells.iter().filter(|cell| Some(&cell.pages) == kinds.first());
         let values = cells.filter_map(|cell| Some(((cell.from, cell.memory), cell.figure?.median)));
-        let values: BTreeMap<Pair, f64> = values.collect();
+        let values: BTreeMap<Pair, f64> = values.collect_map();
         let count = values.len();
         self.latencies.extend(values);
         count
@@ -43,7 +44,7 @@ impl MeasuredMemory {
             .matrix
             .iter()
             .filter_map(|way| Some(((way.cell.from, way.cell.memory), way.cell.figure?.median)));
-        self.set_bandwidths(values.collect(), report.kernel == Kernel::Read)
+        self.set_bandwidths(values.collect_map(), report.kernel == Kernel::Read)
     }
 
     /// Adds the matrices of nodes that another tool printed; the number of pairs.

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 
 use super::NotExpressible;
@@ -70,11 +72,11 @@ fn core_numbers(machine: &Machine) -> BTreeMap<CpuId, CpuId> {
     let package = |first: &CpuId| machine.cpus.get(first).and_then(|cpu| cpu.package);
     let mut cores: Vec<(Option<PackageId>, CpuId, CpuSet)> =
         machine.cores().into_iter().map(|(first, cpus)| (package(&first), first, cpus)).collect();
-    cores.sort();
+    cores.order();
     let numbered = (0..).map(CpuId::new).zip(cores);
     numbered
         .flat_map(|(number, (.., cpus))| cpus.iter().map(|cpu| (cpu, number)).collect::<Vec<_>>())
-        .collect()
+        .collect_map()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, CpuId};
 use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 use nodewise_measure::survey::Declared;
@@ -98,7 +99,7 @@ impl Document {
     fn from_report(report: &BandwidthReport) -> Self {
         let ways = |ways: &[TransferReport]| ways.iter().map(WayJson::from_transfer).collect();
         let weights = report.weights().map(|weights| {
-            weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect()
+            weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect_map()
         });
         Self {
             schema: SCHEMA.to_owned(),

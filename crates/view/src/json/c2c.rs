@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_measure::c2c::report::{Group, Home};
 use nodewise_measure::c2c::{C2cReport, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::Placed;
@@ -105,7 +106,8 @@ impl Document {
     }
 
     fn read(self) -> Result<C2cReport, String> {
-        let cpus: BTreeSet<u32> = self.pairs.iter().flat_map(|pair| [pair.to_cpu, pair.from_cpu]).collect();
+        let cpus: BTreeSet<u32> =
+            self.pairs.iter().flat_map(|pair| [pair.to_cpu, pair.from_cpu]).collect_set();
         if cpus.len() > MOST_CPUS {
             return Err(format!("pairs have {} CPUs: expected at most {MOST_CPUS}", cpus.len()));
         }

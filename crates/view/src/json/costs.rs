@@ -1,6 +1,7 @@
 //! Ways to memory in results of `nodewise latency` and `nodewise bandwidth`, for the costs of a placement.
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::Order as _;
 use nodewise_measure::cell::PageKind;
 use nodewise_model::cost::{Costs, PathCost};
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use super::{bandwidth, latency};
 pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
     let mut cells = latency::read(&Saved::from_json(text)?)?.cells;
     // The last one counts, so small pages come first.
-    cells.sort_by_key(|cell| cell.pages != PageKind::Small);
+    cells.order_by_key(|cell| cell.pages != PageKind::Small);
     for cell in cells {
         let Some(figure) = cell.figure else { continue };
         let bandwidth = costs.paths.get(cell.from, cell.memory).and_then(|way| way.bandwidth);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_measure::figures::{
     FigureGroup, FigureTable, FigureTool, FigureUnit, LoadedFigure, MatrixSides, ToolFigures,
 };
@@ -255,7 +256,7 @@ fn caches(cells: Vec<CachesJson>, unit: FigureUnit) -> Result<FigureTable, Strin
 
 fn matrix(sides: MatrixSides, unit: FigureUnit, all: Vec<(Pair, f64)>) -> Result<FigureTable, String> {
     let count = all.len();
-    let cells: BTreeMap<Pair, f64> = all.into_iter().collect();
+    let cells: BTreeMap<Pair, f64> = all.into_iter().collect_map();
     if cells.len() == count {
         Ok(FigureTable::Matrix { sides, unit, cells })
     } else {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::latency::{LatencyReport, Lookup};
 use nodewise_measure::survey::figure::rounded;
@@ -101,7 +102,7 @@ impl Document {
     fn from_report(report: &LatencyReport) -> Self {
         let lookup = Lookup::new(report);
         let pairs: BTreeSet<(NodeId, NodeId)> =
-            report.cells.iter().map(|cell| (cell.from, cell.memory)).collect();
+            report.cells.iter().map(|cell| (cell.from, cell.memory)).collect_set();
         let walk = |(from, memory): (NodeId, NodeId)| {
             Some(WalkJson {
                 from_node: from.number(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::perftest::{
     Column, Comparison, Kink, PerftestQuantity, Problem, Row, Side, Table, kinks,
@@ -138,7 +139,7 @@ impl SideJson {
                 .columns
                 .iter()
                 .filter_map(|of| Some((of.name().to_owned(), rounded(row.get(*of)?))))
-                .collect(),
+                .collect_map(),
             ratio_to_first: comparison.ratio(at, *size),
         };
         let problems = side.table.problems.iter();

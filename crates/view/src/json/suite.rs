@@ -8,6 +8,7 @@ use nodewise_experiment::suite::definition::Definition;
 use nodewise_experiment::suite::parse::MOST_BYTES;
 use nodewise_experiment::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_machine::id::Id as _;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_stats::Direction;
@@ -194,7 +195,7 @@ impl Document {
             origin: self.origin,
             conditions: self.conditions.read(),
             settings: self.settings,
-            tools: self.programs.into_iter().map(|one| (one.program, one.version)).collect(),
+            tools: self.programs.into_iter().map(|one| (one.program, one.version)).collect_map(),
             seed: self.seed,
             rounds: self.rounds,
             end: end(&self.end)?,
@@ -284,8 +285,9 @@ impl ArmJson {
             let Sample { round, replicate, value, steal_share } = *sample;
             SampleJson { round, replicate, value, steal_share }
         };
-        let pages =
-            |seen: &Residency| seen.by_node.iter().map(|(node, size)| (node.number(), size.get())).collect();
+        let pages = |seen: &Residency| {
+            seen.by_node.iter().map(|(node, size)| (node.number(), size.get())).collect_map()
+        };
         Self {
             failed: arm.failed.clone(),
             pages_bytes: arm.residency.as_ref().map(pages),
@@ -352,7 +354,7 @@ fn residency(pages: BTreeMap<u32, u64>) -> Result<Residency, String> {
             )
         })
     };
-    Ok(Residency { by_node: pages.into_iter().map(one).collect::<Result<_, _>>()? })
+    Ok(Residency { by_node: pages.into_iter().map(one).try_collect_map()? })
 }
 
 fn end(word: &str) -> Result<End, String> {

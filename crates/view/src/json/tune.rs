@@ -11,6 +11,7 @@ use nodewise_experiment::race::{Out, Rules};
 use nodewise_experiment::schedule::ArmId;
 use nodewise_experiment::study::{End, Study};
 use nodewise_experiment::verdict::{Advice, Analysis, ArmResult};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement::{HugePages, Placement, Scope};
 use serde::Serialize;
 
@@ -370,7 +371,7 @@ impl<'a> ArmJson<'a> {
             counted: Counted::ALL
                 .into_iter()
                 .filter_map(|counted| Some((counted.field(), counted.median(study, result.arm)?)))
-                .collect(),
+                .collect_map(),
             repeated,
             spoilt,
         }

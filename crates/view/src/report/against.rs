@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
+
 use super::{DataTable, Page, Part, WIDTH};
 use crate::digest::diff::Diff;
 use crate::style::Style;
@@ -92,7 +95,7 @@ impl Compared {
                 let interval = number(row, low).zip(number(row, high));
                 Some((row.get(..median)?.to_vec(), Figure { median: number(row, median)?, interval }))
             };
-            Some(table.rows.iter().filter_map(figure).collect())
+            Some(table.rows.iter().filter_map(figure).collect_map())
         };
         let (old_figures, new_figures) = (figures(old)?, figures(new)?);
         let median = column(new, MEDIAN)?;
@@ -128,7 +131,7 @@ impl Compared {
 
     /// The table, what differs first.
     fn into_table(mut self) -> DataTable {
-        self.rows.sort_by_key(|row| row.last().is_none_or(|word| word != "yes"));
+        self.rows.order_by_key(|row| row.last().is_none_or(|word| word != "yes"));
         DataTable { head: self.head, rows: self.rows }
     }
 }

@@ -2,6 +2,7 @@
 
 use nodewise_fleet::group::{Group, GroupFigure};
 use nodewise_fleet::survey::Quantity;
+use nodewise_machine::order::Order as _;
 
 use crate::digest::counts::plural;
 use crate::digest::fleet::usual_words;
@@ -59,7 +60,7 @@ fn panel(group: &Group, figure: &GroupFigure) -> Frame {
     stack.gap(4.0);
     stack.frame(bars(figure));
     let mut outliers: Vec<_> = figure.populations.iter().flat_map(|one| &one.outliers).collect();
-    outliers.sort_by(|a, b| b.slowness.total_cmp(&a.slowness).then(a.host.cmp(&b.host)));
+    outliers.order_by(|a, b| b.slowness.total_cmp(&a.slowness).then(a.host.cmp(&b.host)));
     for outlier in outliers.iter().take(MOST_NAMES) {
         let text = format!("{}: {:.2} times slower than usual", outlier.host, outlier.slowness);
         stack.text(&text, SMALL, Tone::Notable, 1);

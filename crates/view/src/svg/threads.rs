@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 use nodewise_measure::survey::Figure;
 
@@ -21,7 +22,7 @@ const APART: f64 = 36.0;
 /// The curve with its title and legend; `None` with fewer than two points.
 pub(super) fn panel(report: &BandwidthReport) -> Option<Frame> {
     let figure = |way: &TransferReport| Some((way.threads, way.cell.figure?));
-    let points: BTreeMap<usize, Figure> = report.scaling.iter().filter_map(figure).collect();
+    let points: BTreeMap<usize, Figure> = report.scaling.iter().filter_map(figure).collect_map();
     let (last, most) = points.last_key_value()?;
     let (plot, place) = (plot(report.knee(), &points)?, place_words(report.scaling.first()?));
     let mut stack = Stack::new(Role::Group, PLOT.frame, 0.0);

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_model::simulate::Owner;
 
 use crate::digest::provenance::date;
@@ -253,9 +255,9 @@ fn largest(timeline: &Timeline) -> Vec<&str> {
     let sum = |nodes: &BTreeMap<NodeId, u64>| nodes.values().sum::<u64>();
     let mut by_size: Vec<(u64, usize)> =
         timeline.largest.iter().enumerate().map(|(at, (_, nodes))| (sum(nodes), at)).collect();
-    by_size.sort_unstable_by_key(|(size, at)| (std::cmp::Reverse(*size), *at));
+    by_size.order_by_key(|(size, at)| (std::cmp::Reverse(*size), *at));
     let mut named: Vec<usize> = by_size.into_iter().take(MOST_NAMES).map(|(_, at)| at).collect();
-    named.sort_unstable();
+    named.order();
     named.into_iter().map(|at| timeline.largest[at].0.as_str()).collect()
 }
 
@@ -267,7 +269,7 @@ fn part_of(at_s: f64, times: &[f64]) -> f64 {
 
 /// The stages of a scenario: of the steps that end in the same place only what the last leaves is seen.
 fn stages(timeline: &Timeline, names: &[&str], times: &[f64], most: usize) -> Vec<Stage> {
-    let place: BTreeMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (*name, at)).collect();
+    let place: BTreeMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (*name, at)).collect_map();
     let cell = |at_s: f64| (part_of(at_s, times) * most as f64).floor();
     let mut has: BTreeMap<&Owner, BTreeMap<NodeId, u64>> = BTreeMap::new();
     let mut sums: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();
@@ -280,7 +282,7 @@ fn stages(timeline: &Timeline, names: &[&str], times: &[f64], most: usize) -> Ve
             };
             let own = |node: &NodeId| placement.as_ref().map_or(0, |placement| placement.own_on(*node));
             let nodes = placement.iter().flat_map(|placement| placement.nodes.keys());
-            let now: BTreeMap<NodeId, u64> = nodes.map(|node| (*node, own(node))).collect();
+            let now: BTreeMap<NodeId, u64> = nodes.map(|node| (*node, own(node))).collect_map();
             for (node, pages) in has.remove(owner).unwrap_or_default() {
                 of_node(&mut sums, node, names)[column] -= pages;
             }

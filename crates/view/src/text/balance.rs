@@ -8,6 +8,7 @@ use std::time::Duration;
 use nodewise_diagnose::balance::{Action, LeftAlone, Limits, Named, Need, Plan};
 use nodewise_machine::Bytes;
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::plural::{by_count, plural};
 use nodewise_machine::printable::printable;
 
@@ -160,7 +161,7 @@ fn left_alone(plan: &Plan, limits: &Limits, page: &mut Page) {
     }
     let size = |left: &[&LeftAlone]| left.iter().map(|left| left.size).sum::<Bytes>();
     let mut reasons: Vec<(String, Vec<&LeftAlone>)> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(_, left)| std::cmp::Reverse(size(left)));
+    reasons.order_by_key(|(_, left)| std::cmp::Reverse(size(left)));
     for (reason, left) in reasons {
         let mut names: Vec<String> = left.iter().take(NAMED).map(|left| named(&left.process)).collect();
         if left.len() > NAMED {

@@ -6,6 +6,7 @@ use nodewise_experiment::compare::{Mean, Row, Table as Compared, Verdict};
 use nodewise_experiment::metric::Metric;
 use nodewise_experiment::suite::session::Session;
 use nodewise_experiment::suite::{Suite, Threads};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_stats::{median, median_absolute_deviation};
 
 use crate::digest::change::{change_words, range_words};
@@ -181,7 +182,7 @@ fn differences(shown: &Shown<'_>, page: &mut Page) {
 fn pivot(table: &Compared, page: &mut Page) {
     let (names, threads) = (benchmarks(table), threads(table));
     let rows: BTreeMap<(&str, u32), &Row> =
-        table.rows.iter().map(|row| ((row.benchmark.as_str(), row.threads), row)).collect();
+        table.rows.iter().map(|row| ((row.benchmark.as_str(), row.threads), row)).collect_map();
     let first = names.iter().map(|name| crate::text::line::columns(name)).max().unwrap_or(0).max(MEAN.len());
     let of_cells = table.rows.iter().map(|row| cell(row).columns());
     let of_means = table.means.iter().flat_map(|mean| MEANS.map(|(_, line)| line(mean).columns()));

@@ -1,5 +1,6 @@
 //! Emulated nodes: the texts of `nodewise emulation`.
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Machine, Node, Origin};
 use nodewise_model::fake::outcome::Emulation;
@@ -164,7 +165,7 @@ pub fn plan(planned: &Planned<'_>, style: &Style) -> String {
 fn distances(made: &Emulation, page: &mut Page) {
     if made.nodes.len() > FEW {
         let mut machine = Machine::new(Origin::Live);
-        machine.nodes = made.nodes.iter().map(|node| (node.id, Node::new(node.id))).collect();
+        machine.nodes = made.nodes.iter().map(|node| (node.id, Node::new(node.id))).collect_map();
         machine.distances = made.distances.clone();
         return super::show::distances::distances(&machine, page);
     }

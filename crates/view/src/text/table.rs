@@ -5,6 +5,8 @@
 //! ends of lines with blanks, and cannot break a CPU list after a comma. What is needed here is less than the
 //! code that would work around that.
 
+use nodewise_machine::order::Order as _;
+
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -141,7 +143,7 @@ impl Table {
         while taken(widths, shown) + wanted > width {
             let over = taken(widths, shown) + wanted - width;
             let mut texts: Vec<usize> = shown.iter().filter(is_text).copied().collect();
-            texts.sort_by_key(|at| std::cmp::Reverse(widths[*at]));
+            texts.order_by_key(|at| std::cmp::Reverse(widths[*at]));
             // Down to the next widest, then both in turn.
             let Some(widest) = texts.first().copied().filter(|at| widths[*at] > LAST_COLUMN) else { return };
             let next = texts.get(1).map_or(LAST_COLUMN, |at| widths[*at].max(LAST_COLUMN));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::mapping::FileId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::sample::ProcessSample;
 
@@ -30,7 +31,7 @@ impl<'a> Family<'a> {
         state: Option<&'a ProcessState<'a>>,
     ) -> Self {
         let own = process.identity;
-        let worker: BTreeSet<_> = workers(situation, process).map(|worker| worker.identity).collect();
+        let worker: BTreeSet<_> = workers(situation, process).map(|worker| worker.identity).collect_set();
         let common = state.map(|state| total(&state.common_memory())).unwrap_or_default();
         let files: BTreeSet<FileId> = match state {
             Some(state) if common >= COMMON => state.common_mappings().filter_map(|of| of.file).collect(),

@@ -9,6 +9,7 @@ use super::SlotName;
 use crate::id::{NodeId, PackageId};
 use crate::machine::Machine;
 use crate::memory_slot::{MemorySlot, SlotPlace, SlotState};
+use crate::order::CollectOrdered as _;
 use sockets::Sockets;
 
 /// Slots at one channel: three at most of DDR3 and later, so that a letter with more of them is a socket.
@@ -63,7 +64,7 @@ fn place_all(slots: &mut [MemorySlot], board: &Board, arrays: &[Option<u16>], ma
     let names: Vec<Names> =
         slots.iter().map(|slot| Names { locator: name(&slot.locator), bank: name(&slot.bank) }).collect();
     let packages: Vec<PackageId> =
-        machine.cpus.values().filter_map(|cpu| cpu.package).collect::<BTreeSet<_>>().into_iter().collect();
+        machine.cpus.values().filter_map(|cpu| cpu.package).collect_set().into_iter().collect();
     let count = board.sockets.unwrap_or(0).max(packages.len());
     let sockets = sockets::find(&names, slots, board, arrays, count);
     let processors = processors(slots, board, sockets.as_ref());
@@ -142,7 +143,7 @@ fn is_other_way_round(slots: &[MemorySlot], board: &Board, machine: &Machine) ->
             nodes.entry(socket).or_insert((slot.package, BTreeSet::new())).1.insert(*node);
         }
     }
-    let all: BTreeSet<NodeId> = nodes.values().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
+    let all: BTreeSet<NodeId> = nodes.values().flat_map(|(_, nodes)| nodes.iter().copied()).collect_set();
     let is_other = |(package, nodes): &(Option<PackageId>, BTreeSet<NodeId>)| {
         let own = package.map(|package| nodes_of(machine, package)).unwrap_or_default();
         nodes.len() == 1 && !own.is_empty() && own.iter().all(|node| !nodes.contains(node))
@@ -158,7 +159,7 @@ fn nodes_of(machine: &Machine, package: PackageId) -> Vec<NodeId> {
 }
 
 fn distinct<T: Ord>(values: impl IntoIterator<Item = T>) -> usize {
-    values.into_iter().collect::<BTreeSet<_>>().len()
+    values.into_iter().collect_set().len()
 }
 
 #[cfg(test)]

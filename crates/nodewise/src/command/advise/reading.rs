@@ -9,6 +9,7 @@ use nodewise_diagnose::Pid;
 use nodewise_diagnose::advice::ProgramReading;
 use nodewise_diagnose::knowledge::ProgramFacts;
 use nodewise_machine::mapping::FileId;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_source::mappings::Thoroughness;
 use nodewise_source::mappings::sharers::sharers;
 use nodewise_source::parse::elf;
@@ -66,13 +67,13 @@ pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
     let Ok(Some(mappings)) = mappings::sample(process, Thoroughness::Exact) else { return };
     let all = mappings.mappings.mappings.iter();
     let common = all.filter(|mapping| mapping.kind.follows_policy() && mapping.is_in_several_processes());
-    let files: BTreeSet<FileId> = common.filter_map(|mapping| mapping.file).collect();
+    let files: BTreeSet<FileId> = common.filter_map(|mapping| mapping.file).collect_set();
     add(now, mappings);
     if files.is_empty() {
         return;
     }
     let Ok(sharers) = sharers(&Tree::live(), &files, process.pid) else { return };
-    let pids: BTreeSet<Pid> = sharers.by_file.into_values().flatten().collect();
+    let pids: BTreeSet<Pid> = sharers.by_file.into_values().flatten().collect_set();
     let known = now.processes.iter().map(|process| process.identity);
     let others: Vec<Identity> =
         known.filter(|identity| pids.contains(&identity.pid)).take(MOST_SHARERS).collect();

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::Pid;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_source::Detail;
 use nodewise_source::process::family;
 use nodewise_source::tree::Tree;
@@ -32,7 +33,7 @@ pub(super) fn run(command: &[OsString], time: Duration) -> Result<Watched, Failu
     let mut started = Started::new(command)?;
     let start = (time / START).min(MOST_START);
     started.wait(start)?;
-    let named: BTreeSet<Pid> = family(&Tree::live(), started.pid).into_iter().collect();
+    let named: BTreeSet<Pid> = family(&Tree::live(), started.pid).into_iter().collect_set();
     let (before, now) = watch::watch(time.saturating_sub(start), Some(&named))?;
     let has_ended = started.has_ended();
     super::choose(machine, before, now, &named).filter(|_| !has_ended).ok_or_else(|| started.too_short())

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::attribution::to_ticks;
 use nodewise_diagnose::balance::{Action, Done, Limits};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
 use nodewise_source::mapped::saved::{Moved, Run};
@@ -256,7 +257,7 @@ fn words(ending: &Ending, has_moved_all: bool, action: &Action) -> String {
 fn goal(action: &Action) -> Goal {
     match &action.means.spread {
         Some(spread) => Goal::Interleave { from: spread.from.clone(), over: spread.over.iter().collect() },
-        None => Goal::Nodes(action.means.pages.iter().map(|pages| (pages.from, pages.to)).collect()),
+        None => Goal::Nodes(action.means.pages.iter().map(|pages| (pages.from, pages.to)).collect_map()),
     }
 }
 

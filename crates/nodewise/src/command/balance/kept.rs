@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_source::balance_journal::{self, Entry, Line, OpenAction, SCHEMA, open_actions};
 use nodewise_source::capture::{Overwrite, write_file};
@@ -171,7 +172,7 @@ impl Kept {
             self.is_of_this_boot(action) && identity.life(tree) != Life::Ended
         };
         let open: BTreeSet<u64> =
-            self.open_actions().iter().filter(is_alive).map(|action| action.id).collect();
+            self.open_actions().iter().filter(is_alive).map(|action| action.id).collect_set();
         self.lines.retain(|line| line.id.is_some_and(|id| open.contains(&id)));
         let text: String = self.lines.iter().map(Line::to_text).collect();
         write_file(&self.path, text.as_bytes(), Overwrite::Replace).map_err(Failure::cannot)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::attribution::{Places, ticks};
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_source::parse::pid_stat;
 use nodewise_source::paths;
@@ -35,7 +36,7 @@ impl Steps {
             .filter_map(|process| Some((process.resident?, process.identity)))
             .filter(|(size, _)| *size >= least)
             .collect();
-        large.sort_unstable_by_key(|(size, identity)| (std::cmp::Reverse(*size), *identity));
+        large.order_by_key(|(size, identity)| (std::cmp::Reverse(*size), *identity));
         large.truncate(MOST_PROCESSES);
         let processes = large.into_iter().map(|(_, identity)| identity).collect();
         let mut steps = Self { processes, ..Self::default() };

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_diagnose::Pid;
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
@@ -283,10 +285,10 @@ fn restore_pages(
     back: &mut Back,
 ) -> Result<(), Failure> {
     let mut runs = action.runs.clone();
-    runs.sort_by_key(|run| run.start);
+    runs.order_by_key(|run| run.start);
     // A page that is not where the action sent it was moved by another hand since.
     let sent = action.began.action.pages.iter();
-    let sent: BTreeMap<u32, u32> = sent.map(|pages| (pages.from, pages.to)).collect();
+    let sent: BTreeMap<u32, u32> = sent.map(|pages| (pages.from, pages.to)).collect_map();
     let mut regions = regions_back(&runs);
     for (region, run) in regions.iter_mut().zip(&runs) {
         let spread = action.began.action.spread.iter();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::attribution::Places;
 use nodewise_diagnose::balance::{Action, Awaited, Controller, Observation, Plan, ProcessFacts};
 use nodewise_diagnose::{Pid, Situation};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, NodeId};
 use nodewise_source::Detail;
 use nodewise_source::mappings::{SMALLEST_PAGE, walk_price};
@@ -175,7 +176,7 @@ impl Watcher {
             let mapping_policies = self.policies.get(identity);
             (identity, ProcessFacts { mapping_policies, ..facts(&self.tree, identity.pid) })
         });
-        let mut facts: BTreeMap<Identity, ProcessFacts> = known.collect();
+        let mut facts: BTreeMap<Identity, ProcessFacts> = known.collect_map();
         let seen = Observation {
             now: now.moment.since_boot,
             situation: &situation,
@@ -199,7 +200,7 @@ impl Watcher {
 fn in_need(plan: &Plan) -> BTreeSet<Pid> {
     let acted_on = plan.actions.iter().map(|action| &action.process);
     let all = acted_on.chain(plan.waiting.iter().map(|waiting| &waiting.process));
-    all.map(|process| process.identity.pid).take(MOST_IN_NEED).collect()
+    all.map(|process| process.identity.pid).take(MOST_IN_NEED).collect_set()
 }
 
 /// Policies of the mappings of processes, as they were read.

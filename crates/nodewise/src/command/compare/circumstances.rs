@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_experiment::suite::session::Session;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine};
 use nodewise_source::capture::command_line;
 use nodewise_source::system;
@@ -35,7 +36,7 @@ pub fn settings(machine: &Machine) -> BTreeMap<String, String> {
         ("demotion", settings.demotion_enabled.map(|on| if on { "on" } else { "off" }.to_owned())),
         ("interleave weights", weights(machine)),
     ];
-    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect_map()
 }
 
 /// Hides in a saved session what identifies its machine, as in a new one: otherwise the two differ where

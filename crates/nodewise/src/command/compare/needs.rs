@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use nodewise_experiment::suite::{Benchmark, Need, Origin, Suite};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::io_words;
 
 use crate::failure::Failure;
@@ -54,7 +55,7 @@ impl<'a> Lacking<'a> {
             Origin::Package(package) => Some(package.as_str()),
             Origin::Address(_) => None,
         };
-        self.needs.iter().filter_map(package).collect()
+        self.needs.iter().filter_map(package).collect_set()
     }
 
     /// The line that installs them; `None` where there are none.

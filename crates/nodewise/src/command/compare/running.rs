@@ -15,6 +15,7 @@ use nodewise_experiment::suite::session::{End, Session, Skipped};
 use nodewise_experiment::suite::{Case, Suite};
 use nodewise_experiment::verdict::ALPHA;
 use nodewise_machine::Machine;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::printable;
 use nodewise_source::Detail;
@@ -103,7 +104,7 @@ fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
             skipped.push(Skipped { benchmark: benchmark.name.clone(), threads: None, why });
         }
     }
-    let left_out: BTreeSet<&str> = skipped.iter().map(|one| one.benchmark.as_str()).collect();
+    let left_out: BTreeSet<&str> = skipped.iter().map(|one| one.benchmark.as_str()).collect_set();
     let mut kept = suite.clone();
     kept.benchmarks.retain(|benchmark| !left_out.contains(benchmark.name.as_str()));
     if kept.benchmarks.is_empty() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nodewise_experiment::suite::{Benchmark, Need};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 
 use super::needs::find;
@@ -21,7 +22,7 @@ pub fn installed(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
     let needs = benchmarks.iter().flat_map(|benchmark| &benchmark.needs);
     let here = needs.filter_map(|need| Some((need, find(&need.program, path.as_deref())?)));
     let names: BTreeMap<String, Vec<String>> =
-        here.map(|(need, path)| (need.program.clone(), names_of(&path))).collect();
+        here.map(|(need, path)| (need.program.clone(), names_of(&path))).collect_map();
     let asked: Vec<&String> = names.values().flatten().collect();
     let owners = if asked.is_empty() { BTreeMap::new() } else { owners(&dpkg(&["-S", "--"], &asked)) };
     let packages: Vec<&String> = owners.values().flatten().collect();
@@ -30,13 +31,13 @@ pub fn installed(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
         let owner = names.iter().find_map(|name| owners.get(name));
         (program, owner.and_then(|owner| words(owner, &versions)))
     };
-    names.into_iter().map(told).collect()
+    names.into_iter().map(told).collect_map()
 }
 
 /// Lists the versions a benchmark has here; `None` where it needs nothing with a known version.
 pub fn installed_text(needs: &[Need], versions: &BTreeMap<String, Option<String>>) -> Option<String> {
     let known: BTreeSet<&str> =
-        needs.iter().filter_map(|need| versions.get(&need.program)?.as_deref()).collect();
+        needs.iter().filter_map(|need| versions.get(&need.program)?.as_deref()).collect_set();
     (!known.is_empty()).then(|| known.into_iter().collect::<Vec<_>>().join(", "))
 }
 
@@ -74,7 +75,7 @@ fn owners(text: &str) -> BTreeMap<String, Vec<String>> {
             packages.split(", ").filter(is_package).take(MOST).map(str::to_owned).collect();
         (!packages.is_empty()).then(|| (format!("/{file}"), packages))
     };
-    text.lines().filter_map(line).collect()
+    text.lines().filter_map(line).collect_map()
 }
 
 /// Packages with their versions: `gcc-12 12.2.0-14`. The architecture behind a name is left out.
@@ -83,7 +84,7 @@ fn versions(text: &str) -> BTreeMap<String, String> {
         let (package, version) = line.split_once(' ')?;
         (!version.trim().is_empty()).then(|| (package.to_owned(), version.trim().to_owned()))
     };
-    text.lines().filter_map(line).collect()
+    text.lines().filter_map(line).collect_map()
 }
 
 fn words(owner: &[String], versions: &BTreeMap<String, String>) -> Option<String> {

@@ -8,6 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use nodewise_diagnose::{Pid, Situation};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Machine};
 use nodewise_source::mappings::{MappingsError, Thoroughness};
 use nodewise_source::sample::{Identity, MappingsSample, Moment, ProcessSample, Remedy, Sample, Unread};
@@ -154,7 +156,7 @@ fn wanted(machine: &Machine, now: &Sample, named: Option<&BTreeSet<Pid>>) -> Vec
 /// memory: segments and files.
 fn that_matter(situation: &Situation<'_>) -> Vec<Identity> {
     let significant: Vec<_> = situation.significant().map(|process| process.process).collect();
-    let parents: BTreeSet<Pid> = significant.iter().filter_map(|process| process.parent).collect();
+    let parents: BTreeSet<Pid> = significant.iter().filter_map(|process| process.parent).collect_set();
     let mut matter: Vec<Identity> = significant.iter().map(|process| process.identity).collect();
     let others = || situation.processes.iter().map(|process| process.process);
     // The first program of all is the parent of services, which have policies of their own.
@@ -165,7 +167,7 @@ fn that_matter(situation: &Situation<'_>) -> Vec<Identity> {
     );
     let mut users: Vec<_> = others().map(|process| (pages_of(process), process.identity)).collect();
     users.retain(|(size, _)| *size >= situation.floor());
-    users.sort_unstable_by_key(|(size, identity)| (Reverse(*size), *identity));
+    users.order_by_key(|(size, identity)| (Reverse(*size), *identity));
     matter.extend(users.into_iter().map(|(_, identity)| identity));
     let mut seen = BTreeSet::new();
     matter.retain(|identity| seen.insert(*identity));

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::{io_words, printable, quote};
 use nodewise_source::capture::{Overwrite, write_file};
@@ -37,7 +38,7 @@ pub fn run(args: &FleetPlan) -> Outcome {
         (None, None, image) => kubernetes(image.as_deref().unwrap_or_default(), args)?,
     };
     let mut verbs = args.parts.verbs.clone();
-    verbs.sort_unstable();
+    verbs.order();
     verbs.dedup();
     let verbs: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
     let plan = nodewise_view::plan::FleetPlan {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nodewise_boot::pool::BootPools;
 use nodewise_boot::{Change, Plan, Root, kernels, loader, plan, tmpfiles};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, HugePool, KernelRelease, Machine, NodeId};
 use nodewise_source::Detail;
@@ -77,7 +78,7 @@ fn present(machine: &Machine, size: Bytes) -> Result<BTreeMap<NodeId, u64>, Fail
         })?;
         Ok((node, total.saturating_sub(pool.surplus.unwrap_or(0))))
     };
-    let pages: BTreeMap<NodeId, u64> = of_size.map(own).collect::<Result<_, Failure>>()?;
+    let pages: BTreeMap<NodeId, u64> = of_size.map(own).try_collect_map::<_, _, Failure>()?;
     if pages.values().all(|pages| *pages == 0) {
         return Err(Failure::usage(format_args!(
             "all pools of {size} pages are empty now: expected pages by node, such as 0=512; all=0 removes them"

@@ -1,5 +1,6 @@
 //! Setting pools: write, read back, compact, and write again.
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_view::digest::hugepages::PoolChange;
 
@@ -56,7 +57,7 @@ pub fn set(pools: &mut impl Pools, wishes: &[Wish]) -> Vec<PoolChange> {
         wishes.iter().partition(|wish| wish.asked < wish.before);
     let mut changes: Vec<PoolChange> =
         shrinking.into_iter().chain(growing).map(|wish| set_one(pools, wish)).collect();
-    changes.sort_by_key(|change| change.node);
+    changes.order_by_key(|change| change.node);
     changes
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::placement::Placement;
 use nodewise_machine::{CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::io::DeviceReport;
@@ -79,7 +80,7 @@ impl Peer<'_> {
 /// The node of the device first, for the others are compared with it.
 fn home_first(home: Option<NodeId>, nodes: &NodeSet) -> Vec<NodeId> {
     let mut order: Vec<NodeId> = nodes.iter().collect();
-    order.sort_by_key(|node| (Some(*node) != home, *node));
+    order.order_by_key(|node| (Some(*node) != home, *node));
     order
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
 use nodewise_measure::cell::{Cell, PageKind};
@@ -111,7 +112,7 @@ fn pauses(args: &Latency) -> Vec<u32> {
         ([], false) => PAUSES.to_vec(),
         (named, _) => named.to_vec(),
     };
-    pauses.sort_unstable_by(|one, other| other.cmp(one));
+    pauses.order_by(|one, other| other.cmp(one));
     pauses.dedup();
     pauses
 }
@@ -196,7 +197,7 @@ fn route(
     }
     // Of the node itself, or of the nearest that has CPUs to spare; better another core than a nearer one.
     let mut near: Vec<&(NodeId, CpuSet)> = field.sources.iter().collect();
-    near.sort_by_key(|(node, _)| (*node != from, machine.distance(from, *node).unwrap_or(u32::MAX)));
+    near.order_by_key(|(node, _)| (*node != from, machine.distance(from, *node).unwrap_or(u32::MAX)));
     let of = |(node, all): &(NodeId, CpuSet)| {
         others(all, cpu, &core).map(|(movers, shares)| (*node, movers, shares))
     };

@@ -1,5 +1,6 @@
 //! `nodewise latency --sweep` and `--table`: latency by the size of what is chased.
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CacheKind, CpuId, CpuSet, Machine, NodeId};
 use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
@@ -178,6 +179,6 @@ fn claimed(machine: &Machine, cpu: CpuId) -> Vec<Claimed> {
         .filter(own)
         .filter_map(|cache| Some((cache.level, Claimed { name: cache.name(), size: cache.size? })))
         .collect();
-    caches.sort_by_key(|(level, _)| *level);
+    caches.order_by_key(|(level, _)| *level);
     caches.into_iter().map(|(_, claimed)| claimed).collect()
 }

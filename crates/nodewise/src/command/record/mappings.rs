@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::Pid;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::quote;
 use nodewise_source::mappings::{MappingsError, Thoroughness, read};
 use nodewise_source::process::search;
@@ -129,7 +130,7 @@ impl Mapped {
         let mut there: Vec<Identity> = there.into_iter().take(MOST_PROCESSES).collect();
         self.last.retain(|identity, _| there.binary_search(identity).is_ok());
         // Those that were never read first, then the one whose turn is longest ago.
-        there.sort_by_key(|identity| self.last.get(identity).map(|(tried, _)| *tried));
+        there.order_by_key(|identity| self.last.get(identity).map(|(tried, _)| *tried));
         // The first sample has all of them; from then on one waits for the other.
         let is_first = self.rest.is_none();
         for identity in there {

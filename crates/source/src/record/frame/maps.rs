@@ -10,6 +10,8 @@ use std::time::Duration;
 use nodewise_machine::mapping::{
     DrawnPages, FileId, MappedPages, Mapping, MappingKind, MappingPolicy, MappingsMethod, ProcessMappings,
 };
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +117,7 @@ impl MapsFrame {
             mappings: mappings
                 .iter()
                 .map(|mapping| (format!("{:x}", mapping.start), MappingFrame::from(mapping)))
-                .collect(),
+                .collect_map(),
             notes: process.notes.clone(),
         }
     }
@@ -132,7 +134,7 @@ impl MapsFrame {
         };
         let mappings = self.mappings.into_iter().map(|(start, mapping)| mapping.into_mapping(&start));
         let mut mappings = mappings.collect::<Result<Vec<_>, Fault>>()?;
-        mappings.sort_by_key(|mapping| mapping.start);
+        mappings.order_by_key(|mapping| mapping.start);
         if let Some(two) = mappings.windows(2).find(|two| two[0].end > two[1].start) {
             return Err(format!("mapping {:x} overlaps mapping {:x}", two[1].start, two[0].start));
         }
@@ -217,12 +219,12 @@ impl MappingFrame {
                 MappedPages::Drawn(DrawnPages {
                     candidates: Bytes::new(frame.candidates),
                     drawn: frame.drawn,
-                    nodes: nodes.collect::<Result<_, Fault>>()?,
+                    nodes: nodes.try_collect_map::<_, _, Fault>()?,
                 })
             }
             (Some(nodes), None) => {
                 let nodes = nodes.into_iter().map(|(number, size)| Ok((node(number)?, Bytes::new(size))));
-                MappedPages::Counted(nodes.collect::<Result<_, Fault>>()?)
+                MappedPages::Counted(nodes.try_collect_map::<_, _, Fault>()?)
             }
             (None, None) => MappedPages::Unknown { resident: self.resident.map(Bytes::new) },
         };

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -150,7 +152,7 @@ pub(super) fn identity(key: &str) -> Result<Identity, Fault> {
 impl ProcessFrame {
     pub(super) fn new(process: &ProcessSample, now: Moment) -> Self {
         let tasks = |tasks: &Vec<TaskSample>| {
-            tasks.iter().map(|task| (key(task.identity), TaskFrame::from(task))).collect()
+            tasks.iter().map(|task| (key(task.identity), TaskFrame::from(task))).collect_map()
         };
         Self {
             polled_us: earlier(process.polled, now),
@@ -218,7 +220,7 @@ impl ProcessFrame {
         let tasks = self.tasks.map(|tasks| tasks.into_iter().map(&mut task).collect::<Result<Vec<_>, _>>());
         let mut tasks = tasks.transpose()?;
         if let Some(tasks) = &mut tasks {
-            tasks.sort_by_key(|task| task.identity);
+            tasks.order_by_key(|task| task.identity);
         }
         Ok(ProcessSample {
             identity,
@@ -278,7 +280,9 @@ impl From<&BalancingSample> for BalancingFrame {
             scans: balancing.scans,
             migrated: balancing.migrated_pages,
             preferred: balancing.preferred.map(NodeId::number),
-            faults: faults.map(|(node, faults)| (node.number(), [faults.private, faults.shared])).collect(),
+            faults: faults
+                .map(|(node, faults)| (node.number(), [faults.private, faults.shared]))
+                .collect_map(),
         }
     }
 }
@@ -294,7 +298,7 @@ impl TryFrom<BalancingFrame> for BalancingSample {
             scans: frame.scans,
             migrated_pages: frame.migrated,
             preferred: frame.preferred.map(node).transpose()?,
-            faults: faults.collect::<Result<_, Fault>>()?,
+            faults: faults.try_collect_map::<_, _, Fault>()?,
         })
     }
 }
@@ -307,7 +311,7 @@ impl From<&PageSample> for PageFrame {
             PageMethod::Drawn(pages) => Some(pages),
         };
         let shares = pages.nodes.iter().map(|(node, share)| (node.number(), ShareFrame::from(share)));
-        Self { boot_us, wall_us, drawn, nodes: shares.collect() }
+        Self { boot_us, wall_us, drawn, nodes: shares.collect_map() }
     }
 }
 
@@ -319,7 +323,7 @@ impl TryFrom<PageFrame> for PageSample {
         Ok(Self {
             seen: moment(frame.boot_us, frame.wall_us),
             method: frame.drawn.map_or(PageMethod::Exact, PageMethod::Drawn),
-            nodes: shares.collect::<Result<_, Fault>>()?,
+            nodes: shares.try_collect_map::<_, _, Fault>()?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::node::MemorySideCache;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Access, AccessClass, Machine, MeminfoValue, MemoryRange, Node, NodeId};
 
 use super::{DiffExtent, FactGroup, FactValue, NumberOf, Subject, Walk, side_by_side};
@@ -69,7 +70,7 @@ fn moving(walk: &mut Walk<'_>, id: NodeId, nodes: [&Node; 2]) {
     };
     let fields = nodes.map(fields);
     let names: BTreeSet<&String> =
-        fields.iter().flat_map(BTreeMap::keys).filter(|name| *name != "MemTotal").collect();
+        fields.iter().flat_map(BTreeMap::keys).filter(|name| *name != "MemTotal").collect_set();
     for name in names {
         let is_size = fields.iter().any(|fields| matches!(fields.get(name), Some(MeminfoValue::Size(_))));
         let values = [&fields[0], &fields[1]].map(|fields| {
@@ -82,7 +83,7 @@ fn moving(walk: &mut Walk<'_>, id: NodeId, nodes: [&Node; 2]) {
         walk.fact(word, name.clone(), Subject::Node(id), values);
     }
     let sizes: BTreeSet<_> =
-        nodes.iter().flat_map(|node| &node.huge_pools).map(|pool| pool.page_size).collect();
+        nodes.iter().flat_map(|node| &node.huge_pools).map(|pool| pool.page_size).collect_set();
     for size in sizes {
         let pools = nodes.map(|node| node.huge_pools.iter().find(|pool| pool.page_size == size));
         let free = pools.map(|pool| pool.and_then(|pool| pool.free).map(FactValue::Number));

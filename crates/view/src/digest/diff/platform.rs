@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, CpuId, CpuSet, KernelRelease, Machine, Oddity, OddityKind, Product, Settings};
 
 use super::{FactGroup, FactValue, Side, Subject, Walk};
@@ -74,7 +75,7 @@ fn parameters(walk: &mut Walk<'_>) {
         return walk.fact("boot_parameters", "boot parameters", Subject::Machine, known);
     };
     let [a, b] = [a, b].map(by_name);
-    let names: BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect();
+    let names: BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect_set();
     for name in names {
         let values = [&a, &b].map(|words| {
             Some(words.get(name).map_or(FactValue::Absent, |words| FactValue::Text(words.join(" "))))
@@ -142,7 +143,7 @@ fn huge_pools(walk: &mut Walk<'_>) {
     for (node, a) in &walk.a.nodes {
         let Some(b) = walk.b.nodes.get(node) else { continue };
         let sizes: BTreeSet<Bytes> =
-            a.huge_pools.iter().chain(&b.huge_pools).map(|pool| pool.page_size).collect();
+            a.huge_pools.iter().chain(&b.huge_pools).map(|pool| pool.page_size).collect_set();
         for page_size in sizes {
             let pages = [a, b].map(|node| {
                 let pool = node.huge_pools.iter().find(|pool| pool.page_size == page_size)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Cache, CoreType, Cpu, CpuId, CpuSet, Machine};
 
 use super::{FactGroup, FactValue, NumberOf, Subject, Walk, side_by_side};
@@ -109,7 +110,7 @@ fn caches(walk: &mut Walk<'_>) {
     let [a, b] = [CachesOf::new(walk.a), CachesOf::new(walk.b)];
     let known = a.cpus.intersection(&b.cpus);
     let cpus = walk.common.as_ref().map_or_else(|| known.clone(), |common| known.intersection(common));
-    let names: BTreeSet<&String> = a.by_name.keys().chain(b.by_name.keys()).collect();
+    let names: BTreeSet<&String> = a.by_name.keys().chain(b.by_name.keys()).collect_set();
     for name in names {
         let caches = [&a, &b].map(|caches| caches.by_cpu(name));
         for cpu in &cpus {

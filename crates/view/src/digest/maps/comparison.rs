@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use nodewise_diagnose::Relation;
 use nodewise_machine::mapping::{FileId, Mapping, MappingKind, ProcessMappings};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 
 use super::{Tally, policy_words};
@@ -39,7 +41,7 @@ impl TallyPair {
     pub fn changes(&self) -> Vec<(NodeId, SizeChange)> {
         let change = |node| Some((node, self.on(node).filter(|change| !change.may_be_none())?));
         let mut changes: Vec<(NodeId, SizeChange)> = self.nodes().iter().filter_map(change).collect();
-        changes.sort_by_key(|(node, change)| (Reverse(change.weight()), *node));
+        changes.order_by_key(|(node, change)| (Reverse(change.weight()), *node));
         changes
     }
 
@@ -47,7 +49,7 @@ impl TallyPair {
     pub fn nodes_by_change(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self.nodes().iter().collect();
         let weight = |change: SizeChange| (change.weight(), change.change.unsigned_abs());
-        nodes.sort_by_key(|node| (Reverse(self.on(*node).map(weight)), *node));
+        nodes.order_by_key(|node| (Reverse(self.on(*node).map(weight)), *node));
         nodes
     }
 
@@ -179,7 +181,7 @@ impl<'a> MapsComparison<'a> {
             return Vec::new();
         }
         let mut pairs = Vec::new();
-        let mut left: BTreeSet<usize> = (0..self.before.mappings.len()).collect();
+        let mut left: BTreeSet<usize> = (0..self.before.mappings.len()).collect_set();
         let mut new: Vec<&Mapping> = Vec::new();
         let starts = by_key(&self.before.mappings, |mapping| mapping.start);
         for mapping in &self.after.mappings {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use nodewise_diagnose::matching::{Candidate, MatchedBy, ProcessMatch, matches};
 use nodewise_diagnose::sample::{Moment, PageMethod, PageSample, PageShare};
 use nodewise_diagnose::{Pid, Relation, Window};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_stats::share::wilson_interval;
 
@@ -96,7 +98,7 @@ impl Placed {
             PageMethod::Drawn(pages) => all.share(wilson_interval(0, u64::from(pages)).high),
         };
         Self {
-            nodes: pages.nodes.iter().map(|(node, share)| (*node, estimate(share))).collect(),
+            nodes: pages.nodes.iter().map(|(node, share)| (*node, estimate(share))).collect_map(),
             elsewhere: Estimate { high: elsewhere, ..Estimate::default() },
         }
     }
@@ -181,7 +183,7 @@ impl ProcessComparison {
             .map(|node| (node, BeforeAfter { before: Some(before.on(node)), after: Some(after.on(node)) }))
             .collect();
         let weight = |change: SizeChange| (change.weight(), change.change.unsigned_abs());
-        rows.sort_by_key(|(node, sizes)| (Reverse(sizes.change().map(weight)), *node));
+        rows.order_by_key(|(node, sizes)| (Reverse(sizes.change().map(weight)), *node));
         Some(rows)
     }
 
@@ -269,7 +271,7 @@ impl RunningComparison {
         }
         let mut left_out = [0; 3];
         for (rows, left) in [&mut both, &mut only_before, &mut only_after].into_iter().zip(&mut left_out) {
-            rows.sort_by(|one, other| {
+            rows.order_by(|one, other| {
                 scale.of(other).total_cmp(&scale.of(one)).then_with(|| first_pid(one).cmp(&first_pid(other)))
             });
             *left = rows.len().saturating_sub(top);
@@ -414,6 +416,6 @@ fn fact_rows(before: &Running, after: &Running) -> Vec<FactRow> {
     let mut rows: Vec<FactRow> =
         rows.into_values().filter(|row| row.value.before.is_some() || row.value.after.is_some()).collect();
     let size = |row: &FactRow| row.value.change().map_or(f64::INFINITY, f64::abs);
-    rows.sort_by(|one, other| one.unit.cmp(&other.unit).then(size(other).total_cmp(&size(one))));
+    rows.order_by(|one, other| one.unit.cmp(&other.unit).then(size(other).total_cmp(&size(one))));
     rows
 }

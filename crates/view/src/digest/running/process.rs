@@ -10,6 +10,8 @@ use nodewise_diagnose::sample::{
     BalancingFaults, Denied, Identity, PageMethod, PageSample, ProcessSample, Sample, TaskSample,
 };
 use nodewise_diagnose::{CpuTime, Delta, Locality, Places, Window};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, CpuId, NodeId, NodeSet};
 
 use super::{Choice, Shown};
@@ -121,7 +123,7 @@ pub(super) fn rows(sample: &Sample, delta: &Delta, places: &Places, choice: Choi
         return Vec::new();
     }
     let changes: BTreeMap<Identity, _> =
-        delta.processes.iter().map(|change| (change.identity, change)).collect();
+        delta.processes.iter().map(|change| (change.identity, change)).collect_map();
     let least = sample.memory.map(|memory| Bytes::new(memory.get() / NOTABLE_MEMORY));
     let is_notable = |row: &ProcessRow| {
         row.cpu_share.is_some_and(|share| share >= NOTABLE_CPU)
@@ -181,20 +183,20 @@ pub(super) fn rows(sample: &Sample, delta: &Delta, places: &Places, choice: Choi
 fn sort(rows: &mut [ProcessRow], sort: Sort) {
     let cpu = |row: &ProcessRow| (row.cpu_share.unwrap_or(-1.0) * 1e6) as i64;
     let stranded = |row: &ProcessRow| row.locality.as_ref().and_then(|l| Some(l.stranded.as_ref()?.size));
-    rows.sort_by_key(|row| row.identity);
+    rows.order_by_key(|row| row.identity);
     match sort {
-        Sort::Notable => rows.sort_by_key(|row| Reverse((row.notably_stranded(), cpu(row), row.resident))),
-        Sort::Cpu => rows.sort_by_key(|row| Reverse(cpu(row))),
-        Sort::Memory => rows.sort_by_key(|row| Reverse(row.resident)),
-        Sort::Stranded => rows.sort_by_key(|row| Reverse(stranded(row))),
-        Sort::Moved => rows.sort_by_key(|row| Reverse(row.migrated_pages)),
+        Sort::Notable => rows.order_by_key(|row| Reverse((row.notably_stranded(), cpu(row), row.resident))),
+        Sort::Cpu => rows.order_by_key(|row| Reverse(cpu(row))),
+        Sort::Memory => rows.order_by_key(|row| Reverse(row.resident)),
+        Sort::Stranded => rows.order_by_key(|row| Reverse(stranded(row))),
+        Sort::Moved => rows.order_by_key(|row| Reverse(row.migrated_pages)),
         Sort::Pid => (),
     }
 }
 
 fn task_rows(tasks: &[TaskSample], changes: &[TaskChange], window: Window, places: &Places) -> Vec<TaskRow> {
     let changes: BTreeMap<Identity, &TaskChange> =
-        changes.iter().map(|change| (change.identity, change)).collect();
+        changes.iter().map(|change| (change.identity, change)).collect_map();
     let row = |task: &TaskSample| {
         let change = changes.get(&task.identity);
         let cpu = change.and_then(|change| change.cpu.clone());
@@ -211,6 +213,6 @@ fn task_rows(tasks: &[TaskSample], changes: &[TaskChange], window: Window, place
         }
     };
     let mut rows: Vec<TaskRow> = tasks.iter().map(row).collect();
-    rows.sort_by_key(|row| Reverse((row.cpu_share.unwrap_or(-1.0) * 1e6) as i64));
+    rows.order_by_key(|row| Reverse((row.cpu_share.unwrap_or(-1.0) * 1e6) as i64));
     rows
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use nodewise_diagnose::change::GroupChange;
 use nodewise_diagnose::sample::{GroupKind, GroupSample, Sample, group_name};
 use nodewise_diagnose::{Delta, Window};
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 
@@ -96,7 +98,7 @@ impl ServiceRow {
 /// first.
 pub(super) fn rows(sample: &Sample, delta: &Delta) -> Vec<ServiceRow> {
     let changes: BTreeMap<&str, &GroupChange> =
-        delta.groups.iter().map(|change| (&*change.path, change)).collect();
+        delta.groups.iter().map(|change| (&*change.path, change)).collect_map();
     let parents: std::collections::BTreeSet<&str> =
         sample.groups.iter().filter_map(|group| Some(group.path.rsplit_once('/')?.0)).collect();
     let is_listed = |group: &&GroupSample| match group_name(&group.path).kind {
@@ -108,7 +110,7 @@ pub(super) fn rows(sample: &Sample, delta: &Delta) -> Vec<ServiceRow> {
     };
     let row = |group: &GroupSample| ServiceRow::new(group, changes.get(&*group.path).copied());
     let mut rows: Vec<ServiceRow> = sample.groups.iter().filter(is_listed).map(row).collect();
-    rows.sort_by(|one, other| other.size().cmp(&one.size()).then_with(|| one.path.cmp(&other.path)));
+    rows.order_by(|one, other| other.size().cmp(&one.size()).then_with(|| one.path.cmp(&other.path)));
     rows
 }
 

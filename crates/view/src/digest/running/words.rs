@@ -6,6 +6,7 @@ use std::time::Duration;
 use nodewise_diagnose::sample::{Denied, Unread};
 use nodewise_diagnose::{CpuTime, Window};
 use nodewise_machine::check::node_names;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::visible;
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
 
@@ -226,7 +227,7 @@ pub fn unread(unread: &Unread) -> String {
 /// Shares that are worth a word, largest first, each with the number of its node.
 fn largest(shares: impl Iterator<Item = (f64, u32)>) -> impl Iterator<Item = (f64, u32)> {
     let mut shares: Vec<(f64, u32)> = shares.filter(|(share, _)| *share >= LEAST_SHARE).collect();
-    shares.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    shares.order_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     shares.into_iter()
 }
 

@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{
     AccessClass, BookId, Cache, CacheKind, ClusterId, CoreId, Cpu, CpuId, CpuSet, Device, DieId, DrawerId,
     Machine, Node, NodeId, NodeSet, PackageId,
@@ -77,13 +79,13 @@ impl<'a> Tree<'a> {
     pub fn new(machine: &'a Machine) -> Self {
         let online = machine.online_cpus();
         let mut tree = Self { objects: vec![Object::new(ObjectKind::Machine, online.clone(), 0)] };
-        let mut smallest: BTreeMap<CpuId, usize> = online.iter().map(|cpu| (cpu, 0)).collect();
+        let mut smallest: BTreeMap<CpuId, usize> = online.iter().map(|cpu| (cpu, 0)).collect_map();
         for (kind, cpus) in candidates(machine, &online) {
             tree.insert(kind, cpus, &mut smallest);
         }
         for at in 0..tree.objects.len() {
             let mut children = std::mem::take(&mut tree.objects[at].children);
-            children.sort_by_key(|child| tree.objects[*child].cpus.first());
+            children.order_by_key(|child| tree.objects[*child].cpus.first());
             tree.objects[at].children = children;
         }
         for node in machine.nodes.values() {
@@ -107,7 +109,8 @@ impl<'a> Tree<'a> {
 
     /// Adds an object, unless it lies across another: sizes only fall, so it lies in the smallest that has its first CPU.
     fn insert(&mut self, kind: ObjectKind<'a>, cpus: CpuSet, smallest: &mut BTreeMap<CpuId, usize>) {
-        let around: BTreeSet<Option<usize>> = cpus.iter().map(|cpu| smallest.get(&cpu).copied()).collect();
+        let around: BTreeSet<Option<usize>> =
+            cpus.iter().map(|cpu| smallest.get(&cpu).copied()).collect_set();
         let (Some(Some(parent)), 1) = (around.first().copied(), around.len()) else { return };
         let at = self.objects.len();
         for cpu in &cpus {
@@ -193,7 +196,7 @@ fn candidates<'a>(machine: &'a Machine, online: &CpuSet) -> Vec<(ObjectKind<'a>,
 
     let may_hold_a_node = |kind: ObjectKind<'_>| !kind.is_group() && !matches!(kind, ObjectKind::Cpu(_));
     let mut taken: BTreeSet<CpuSet> =
-        all.iter().filter(|(kind, _)| may_hold_a_node(*kind)).map(|(_, cpus)| cpus.clone()).collect();
+        all.iter().filter(|(kind, _)| may_hold_a_node(*kind)).map(|(_, cpus)| cpus.clone()).collect_set();
     taken.insert(online.clone());
     all.retain(|(kind, cpus)| !cpus.is_empty() && (!kind.is_group() || taken.insert(cpus.clone())));
     all.sort_by_cached_key(|(kind, cpus)| (Reverse(cpus.len()), cpus.clone(), kind.rank()));

@@ -7,6 +7,7 @@ use nodewise_fleet::outlier::Yardstick;
 use nodewise_fleet::structure::FactValue;
 use nodewise_fleet::survey::{CellKey, Pages, Quantity};
 use nodewise_machine::Bytes;
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::quote;
 use serde::Deserialize;
 
@@ -50,7 +51,7 @@ fn group(json: GroupJson) -> Result<ReferenceGroup, String> {
         layout_key,
         hosts: json.hosts.len(),
         usual: usual.into_iter().collect(),
-        yardsticks: yardsticks.into_iter().collect(),
+        yardsticks: yardsticks.into_iter().collect_map(),
     })
 }
 
@@ -98,5 +99,5 @@ fn kind(json: KindJson) -> Result<ReferenceKind, String> {
         Ok((json.fact, UsualFact { value, agreed: json.agreed, of: json.of }))
     };
     let facts = items("usual", json.usual, MOST, usual)?;
-    Ok(ReferenceKind { kind: json.kind, usual: facts.into_iter().collect() })
+    Ok(ReferenceKind { kind: json.kind, usual: facts.into_iter().collect_map() })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, Node, NodeId, NodeSet, check::node_names};
 
 use crate::digest::Distances;
@@ -193,7 +194,7 @@ impl Steps {
             22..=31 => 4,
             _ => 5,
         };
-        let of_value = distances.remote_values().into_iter().map(|value| (value, step(value))).collect();
+        let of_value = distances.remote_values().into_iter().map(|value| (value, step(value))).collect_map();
         Self { of_value }.with_local(distances)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{
     AccessClass, Bytes, CpuId, CpuSet, DeviceClass, Machine, Node, NodeId, NodeSet, PackageId, TierId,
     check::node_names,
@@ -166,7 +167,7 @@ impl Scene {
             }
         }
         self.boxes.push(target);
-        self.boxes.sort_by_key(|of_box| of_box.nodes.first());
+        self.boxes.order_by_key(|of_box| of_box.nodes.first());
     }
 }
 
@@ -309,7 +310,7 @@ fn chips(devices: Option<&DevicesOfNode<'_>>) -> Vec<Chip> {
     let mut chips: Vec<Chip> =
         devices.map(|devices| devices.shown.iter().map(chip).collect()).unwrap_or_default();
     let order = [Role::Compute, Role::Network, Role::Disk, Role::OtherDevice];
-    chips.sort_by_key(|chip| order.iter().position(|role| *role == chip.role));
+    chips.order_by_key(|chip| order.iter().position(|role| *role == chip.role));
     chips
 }
 

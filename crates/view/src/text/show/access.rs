@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Access, AccessClass, Bytes, Machine, Node, NodeSet, check::node_names};
 
 use crate::digest::access::gb_per_s;
@@ -67,7 +68,7 @@ pub(super) fn accesses(machine: &Machine, page: &mut Page) {
         lines.entry((from, access.class, cost(access))).or_default().insert(access.target);
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by_key(|((_, class, _), targets)| (targets.first(), *class));
+    lines.order_by_key(|((_, class, _), targets)| (targets.first(), *class));
     // Firmware mostly declares one number for both directions.
     let even = lines.iter().all(|((_, _, (read, write, from, to)), _)| read == write && from == to);
     let right = |head, keep| Column { head, align: Align::Right, keep };

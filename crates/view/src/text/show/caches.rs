@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, NodeSet, check::node_names};
 
 use crate::digest::cache::{CacheLevel, last_level_words};
@@ -16,7 +17,7 @@ pub(super) fn caches(machine: &Machine, page: &mut Page) {
     if levels.is_empty() && memory_side.is_empty() {
         return;
     }
-    let lines: BTreeSet<Option<u32>> = machine.caches.iter().map(|cache| cache.line_size).collect();
+    let lines: BTreeSet<Option<u32>> = machine.caches.iter().map(|cache| cache.line_size).collect_set();
     let remark = match lines.first() {
         Some(Some(size)) if lines.len() == 1 => format!("lines of {size} B"),
         _ => String::new(),

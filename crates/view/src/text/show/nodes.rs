@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, Machine, Node, NodeId, NodeSet, check::node_names};
 
 use crate::digest::counts::plural;
@@ -104,7 +105,7 @@ pub(super) fn huge_pages(machine: &Machine, page: &mut Page) {
     }
     let mut lines: Vec<(NodeId, Pool, NodeSet)> =
         pools.into_iter().filter_map(|(pool, nodes)| Some((nodes.first()?, pool, nodes))).collect();
-    lines.sort_by_key(|(first, (size, ..), _)| (*size, *first));
+    lines.order_by_key(|(first, (size, ..), _)| (*size, *first));
     page.heading("Huge pages", "");
     for (_, (size, total, free), nodes) in lines {
         let each = if nodes.len() > 1 { " each" } else { "" };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Board, MOST_AT_A_CHANNEL, Names, distinct};
 use crate::memory_slot::{MemorySlot, SlotPlace};
+use crate::order::CollectOrdered as _;
 
 /// Kinds of memory with more than three modules at a channel, or with a hub between channels and processors.
 const OLD: [&str; 5] = ["DDR", "DDR2", "DDR2 FB-DIMM", "FBD2", "SDRAM"];
@@ -41,7 +42,7 @@ pub(super) fn find(
     }
     // Memory controllers are numbered through: where each socket has two and uses one, they are nodes 1 and 3.
     if let Some(numbers) = all(|names| names.locator.node.or(names.bank.node)).filter(is_each) {
-        let order: BTreeSet<u32> = numbers.iter().copied().collect();
+        let order: BTreeSet<u32> = numbers.iter().copied().collect_set();
         let of = |number: u32| Some((number.to_string(), order.iter().position(|other| *other == number)?));
         return Some(Sockets { of: numbers.into_iter().map(of).collect(), place: SlotPlace::SocketName });
     }
@@ -52,7 +53,7 @@ pub(super) fn find(
 fn by_letter(names: &[Names], slots: &[MemorySlot], board: &Board, count: usize) -> Option<Sockets> {
     let letters = names.iter().map(|names| names.locator.letter.zip(names.locator.number));
     let letters = letters.collect::<Option<Vec<(char, u32)>>>().filter(|all| !all.is_empty())?;
-    let order: BTreeSet<char> = letters.iter().map(|(letter, _)| *letter).collect();
+    let order: BTreeSet<char> = letters.iter().map(|(letter, _)| *letter).collect_set();
     let is_dell = board.vendor.as_deref().is_some_and(|vendor| vendor.starts_with("Dell"));
     let is_old = |slot: &MemorySlot| {
         let kind = slot.module().and_then(|module| module.memory_type.as_deref());
