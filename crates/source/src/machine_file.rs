@@ -20,6 +20,7 @@ mod topology;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease, Machine, Origin};
 use serde::{Deserialize, Serialize};
@@ -286,25 +287,6 @@ pub fn from_json(text: &str) -> Result<Machine, MachineFileError> {
     machine(file)
 }
 
-/// A machine file inside another document, read together with that.
-#[derive(Deserialize)]
-#[serde(transparent)]
-pub struct EmbeddedMachine(MachineFile);
-
-impl EmbeddedMachine {
-    /// The machine.
-    ///
-    /// # Errors
-    /// Another schema; more nodes or CPUs than a machine can have.
-    pub fn machine(self) -> Result<Machine, MachineFileError> {
-        if self.0.schema == SCHEMA {
-            machine(self.0)
-        } else {
-            Err(MachineFileError::OtherSchema(self.0.schema))
-        }
-    }
-}
-
 fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     let few = |what, count: usize, most: usize| {
         if count > most { Err(MachineFileError::TooMany { what, count, most }) } else { Ok(()) }
@@ -333,9 +315,9 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         memory_map,
         memory_slots,
         possible_nodes: file.possible_nodes.0,
-        nodes: nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
+        nodes: nodes.into_iter().map(|(id, node)| (id, node.into())).collect_map(),
         possible_cpus: file.possible_cpus.0,
-        cpus: cpus.into_iter().map(|(id, cpu)| (id, cpu.into())).collect(),
+        cpus: cpus.into_iter().map(|(id, cpu)| (id, cpu.into())).collect_map(),
         cpu_models: file.cpu_models.into_iter().map(Into::into).collect(),
         caches: file.caches.into_iter().map(Into::into).collect(),
         distances,

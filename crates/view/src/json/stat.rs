@@ -11,10 +11,11 @@ use nodewise_diagnose::change::CpuLoad;
 use nodewise_diagnose::identity::Unit;
 use nodewise_diagnose::sample::{Denied, PageMethod, PageSample};
 use nodewise_diagnose::{CpuTime, IdentityCheck, Window};
+use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
-use super::{pretty, rounded};
+use super::{compact, pretty, rounded};
 use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
 use bandwidth::{BandwidthJson, ControllerJson};
 use queue::QueueJson;
@@ -27,10 +28,7 @@ pub fn stat(running: &Running) -> String {
 
 /// Writes it as a line of many.
 pub fn stat_line(running: &Running) -> String {
-    let mut line = serde_json::to_string(&StatJson::from_running(running))
-        .expect("the document holds no map with foreign keys");
-    line.push('\n');
-    line
+    compact(&stat(running)) + "\n"
 }
 
 #[derive(Serialize)]
@@ -409,7 +407,7 @@ impl NodeJson {
         let per_second = |(name, count): (&&'static str, &u64)| {
             Some((format!("{name}_per_s"), rounded(running.rate(Some(*count))?)))
         };
-        let rates = allocations.iter().filter_map(per_second).collect();
+        let rates = allocations.iter().filter_map(per_second).collect_map();
         Self {
             id: row.node.number(),
             cpus: row.cpus.to_string(),
@@ -447,7 +445,7 @@ fn counters(counters: &NodeCounters<Option<u64>>) -> BTreeMap<&'static str, u64>
         ("local", counters.local),
         ("other", counters.other),
     ];
-    named.into_iter().filter_map(|(name, count)| Some((name, count?))).collect()
+    named.into_iter().filter_map(|(name, count)| Some((name, count?))).collect_map()
 }
 
 impl CpuJson {

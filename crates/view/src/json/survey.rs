@@ -10,8 +10,8 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Machine, Severity};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::survey::CellReport;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::conditions::ConditionsJson;
 use super::reading::{fault, other_schema};
@@ -89,10 +89,9 @@ pub fn survey(draft: &SurveyDraft<'_>) -> String {
     text
 }
 
-/// The document as it is read. `M` is the part of the machine, which another crate reads.
+/// The document as it is read. Another crate reads the part of the machine.
 #[derive(Deserialize)]
-#[serde(bound = "M: DeserializeOwned")]
-struct Document<M> {
+struct Document<'a> {
     schema: String,
     #[serde(default)]
     run: String,
@@ -105,7 +104,8 @@ struct Document<M> {
     recorded: Vec<String>,
     #[serde(default)]
     lacking: Vec<LackingJson>,
-    machine: M,
+    #[serde(borrow)]
+    machine: &'a RawValue,
     #[serde(default)]
     doctor: Option<DoctorPart>,
     #[serde(default)]
@@ -136,15 +136,12 @@ struct Named {
     schema: Option<String>,
 }
 
-/// Reads a survey. `machine` makes a machine of its part.
+/// Reads a survey. `machine` reads the part that is a machine file.
 ///
 /// # Errors
 /// What is wrong, fit to be shown: a text that ends in the middle, another schema, a field that is not as the schema says.
-pub fn read<M: DeserializeOwned>(
-    text: &str,
-    machine: impl FnOnce(M) -> Result<Machine, String>,
-) -> Result<HostSurvey, String> {
-    let document: Document<M> = serde_json::from_str(text).map_err(|error| wrong(text, &error))?;
+pub fn read(text: &str, machine: impl FnOnce(&str) -> Result<Machine, String>) -> Result<HostSurvey, String> {
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| wrong(text, &error))?;
     if document.schema != SCHEMA {
         return Err(other_schema(&document.schema, &[SCHEMA]));
     }
@@ -153,7 +150,7 @@ pub fn read<M: DeserializeOwned>(
     if document.lacking.len().max(document.recorded.len()) > MOST_PARTS {
         return Err(format!("it names more than {MOST_PARTS} parts"));
     }
-    let machine = machine(document.machine).map_err(|error| format!("machine: {error}"))?;
+    let machine = machine(document.machine.get()).map_err(|error| format!("machine: {error}"))?;
     let mut survey = HostSurvey {
         key,
         began_unix_s: document.began_unix_s,
@@ -252,9 +249,7 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str) -> Result<HostSurvey, String> {
-        read::<serde_json::Value>(text, |_| {
-            nodewise_machine::spec::machine("2x(2c 1G)").map_err(|error| error.to_string())
-        })
+        read(text, |_| nodewise_machine::spec::machine("2x(2c 1G)").map_err(|error| error.to_string()))
     }
 
     fn draft(host: &str) -> String {

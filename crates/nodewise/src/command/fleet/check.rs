@@ -5,7 +5,7 @@ use std::path::Path;
 use nodewise_fleet::HostSurvey;
 use nodewise_fleet::check::{CheckFinding, HostCheck, Reference};
 use nodewise_machine::printable::{printable, quote};
-use nodewise_source::machine_file::EmbeddedMachine;
+use nodewise_source::machine_file;
 use nodewise_view::json::{self, Saved};
 use nodewise_view::text::check::{check as line_of, cut, nagios};
 
@@ -133,8 +133,8 @@ fn surveyed(args: &FleetCheck, global: &Global) -> Result<HostSurvey, Failure> {
         attempt: 0,
     };
     let made = survey::make(&options, global)?;
-    json::survey::read(&made.text, |machine: EmbeddedMachine| {
-        machine.machine().map_err(|error| error.to_string())
+    json::survey::read(&made.text, |machine| {
+        machine_file::from_json(machine).map_err(|error| error.to_string())
     })
     .map_err(Failure::cannot)
 }

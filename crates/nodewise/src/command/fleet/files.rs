@@ -11,7 +11,7 @@ use nodewise_fleet::survey::SurveyKey;
 use nodewise_fleet::{Arrival, Collection};
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, printable, quote};
-use nodewise_source::machine_file::EmbeddedMachine;
+use nodewise_source::machine_file;
 use nodewise_view::json::survey;
 
 use crate::failure::Failure;
@@ -144,7 +144,7 @@ pub fn read(path: &Path) -> Result<nodewise_fleet::HostSurvey, String> {
         ));
     }
     let text = input::read_text(path, survey::MOST_BYTES)?;
-    survey::read(&text, |machine: EmbeddedMachine| machine.machine().map_err(|error| error.to_string()))
+    survey::read(&text, |machine| machine_file::from_json(machine).map_err(|error| error.to_string()))
 }
 
 /// The first line of a reason.
