@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, quote};
 
 use crate::arch::Arch;
@@ -29,6 +30,8 @@ const WRITABLE: [&str; 7] = ["/etc", "/home", "/opt", "/root", "/srv", "/tmp", "
 const MODULES: &str = "/lib/modules";
 /// Link in the folder of a run to the scratch folder.
 const SCRATCH: &str = "scratch";
+/// The file of a guest's disk, in the folder of a run.
+const DISK: &str = "disk";
 /// The CPU: all that QEMU can emulate but a fifth level of page tables, which makes each way through them longer, and
 /// fast string operations: a kernel that sees these fills and copies pages byte by byte, which an emulator does at a third of
 /// the speed of words.
@@ -76,6 +79,9 @@ pub struct Guest {
     /// A folder of the host that the guest can write to, at [`script::SCRATCH_FOLDER`]; the command
     /// finds that path in the variable [`script::SCRATCH_VARIABLE`].
     pub scratch: Option<PathBuf>,
+    /// The size of an empty disk, `/dev/vda` in the guest; nothing of it stays. Files of the host are read over 9p, whose
+    /// page cache is the protocol's: only a disk fills page cache as it does on a server.
+    pub disk: Option<Bytes>,
     /// Files that are copied into the guest's memory, to [`script::PROGRAMS_FOLDER`], each under the name there: for
     /// commands that hide the host's folders, and for programs whose pages are not to be read again once memory was short.
     pub programs: Vec<(String, PathBuf)>,
@@ -165,6 +171,7 @@ impl Guest {
             nodes: FirmwareNodes::default(),
             early: Vec::new(),
             scratch: None,
+            disk: None,
             programs: Vec::new(),
             directory: std::env::current_dir().ok(),
             variables,
@@ -241,6 +248,11 @@ impl Guest {
                 .and_then(|_| symlink(scratch.canonicalize()?, folder.path().join(SCRATCH)))
                 .map_err(|source| GuestError::Scratch { path: scratch.clone(), source })?;
         }
+        if let Some(size) = self.disk {
+            // Blocks that the guest does not write to take no room.
+            let disk = fs::File::create(folder.path().join(DISK)).and_then(|disk| disk.set_len(size.get()));
+            disk.map_err(GuestError::Start)?;
+        }
         let mut variables = self.variables.clone();
         if self.scratch.is_some() {
             variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
@@ -301,6 +313,11 @@ impl Guest {
         for (port, path) in init_script::PORTS.into_iter().zip(ends.iter().cycle()) {
             add("-chardev", format!("file,id={port},path={path}"));
             add("-device", format!("virtserialport,chardev={port},name={port}"));
+        }
+        if self.disk.is_some() {
+            // Nothing of it outlives the guest, so nothing waits for the host's disk.
+            add("-drive", format!("file={DISK},if=none,id={DISK},format=raw,cache=unsafe"));
+            add("-device", format!("virtio-blk-pci,drive={DISK}"));
         }
         let threads = match self.threads {
             Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
@@ -499,6 +516,22 @@ mod tests {
              memory-backend-ram,id=node0,size=1024M -numa node,nodeid=0,cpus=0-0,memdev=node0 -numa \
              dist,src=0,dst=0,val=10 -device pxb-pcie"
         );
+    }
+
+    #[test]
+    fn a_disk_is_an_empty_file_of_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut guest = guest(folder.path(), "stat -c '%s %b' disk >&3; echo 0 > share/status");
+        guest.disk = Some(Bytes::from_gib(1));
+        let words = guest.emulator(&[]).into_iter().map(|word| word.into_string().unwrap());
+        let line = words.collect::<Vec<_>>().join(" ");
+        assert!(
+            line.contains(
+                "-drive file=disk,if=none,id=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk"
+            ),
+            "{line}"
+        );
+        assert_eq!(guest.run(&["true".into()]).unwrap().stdout, b"1073741824 0\n");
     }
 
     #[test]

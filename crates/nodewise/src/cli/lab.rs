@@ -17,6 +17,7 @@ use nodewise_machine::{Bytes, duration};
 Examples:
   nodewise lab --machine \"2x(2x(1c 512M)); dist=11,20\" -- numactl --hardware
   nodewise lab --machine capture.tar.gz -- nodewise show
+  nodewise lab --disk 1G -- lsblk
   nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.",
@@ -38,6 +39,9 @@ pub struct Lab {
     /// Directory that the guest may write to [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Size of an empty disk for the guest, /dev/vda; nothing of it stays
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    pub disk: Option<Bytes>,
     /// Time limit, such as 90s, 10m or 2h; a bare number is seconds [default: 5m]
     #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
     pub timeout: Duration,

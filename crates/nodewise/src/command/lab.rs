@@ -34,6 +34,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     let mut guest = parts.guest(layout);
     guest.append.clone_from(&args.append);
     guest.scratch.clone_from(&args.scratch);
+    guest.disk = args.disk;
     guest.timeout = args.timeout;
     let status = stream(&guest, &args.command).map_err(|error| fail(error.to_string()))?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))

@@ -27,6 +27,7 @@ mod soak;
 mod top;
 mod topology;
 mod tuning;
+mod turns;
 mod udev;
 mod ways;
 
@@ -88,6 +89,7 @@ pub const PLACEMENT: &[(&str, Check)] = &[
 /// Rights, and measurements by node. They run in this order in one guest, so one must leave the
 /// system as it found it.
 pub const CHECKS: &[(&str, Check)] = &[
+    ("pages_of_moved_memory_and_of_a_private_file_have_the_turns_of_the_model", turns::moved_and_private),
     ("a_cpuset_is_named_as_the_limit", limits::cpuset),
     ("an_ordinary_user_can_place_programs", limits::ordinary_user),
     ("latency_is_measured_on_the_pages_of_the_node_it_names", measure::placement),
@@ -107,6 +109,7 @@ pub const LONG: &[(&str, Check)] = &[
     ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
     ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
+    ("a_disk_fills_the_page_cache_of_the_node_that_reads_it", cache::disk),
     ("page_cache_makes_room_for_a_bound_program_and_files_in_memory_do_not", cache::bound),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
 ];

@@ -59,6 +59,8 @@ pub struct Plan {
     pub load: Option<Load>,
     /// How long programs run there under each manager, where that is all it does.
     pub length: Option<Duration>,
+    /// The size of its disk.
+    pub disk: Option<Bytes>,
 }
 
 impl Plan {
@@ -75,6 +77,7 @@ impl Plan {
             only: None,
             load: None,
             length: None,
+            disk: None,
         }
     }
 
@@ -225,6 +228,7 @@ impl Guest {
             guest.threads = Threads::PerCpu;
         }
         guest.qemu_arguments = self.qemu_words();
+        guest.disk = self.plan.disk;
         guest.timeout = self.timeout(guest.timeout);
         guest.run(&command).map_err(Boot::failed)
     }

@@ -1,4 +1,5 @@
-//! Page cache on a node that runs short of memory: what `nodewise explain` says becomes of it, and what the kernel does.
+//! Page cache: a disk that fills it, and a node that runs short of memory because of it: what `nodewise explain`
+//! says becomes of it, and what the kernel does.
 
 use std::fs::{self, File};
 
@@ -23,6 +24,20 @@ fn field(node: NodeId, name: &str) -> Result<u64, String> {
     let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(&format!("{name}:")));
     let number = line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
     number.ok_or_else(|| format!("{path}: no {name}"))
+}
+
+/// The guest's disk, whose pages are in the page cache of the node that reads them.
+pub fn disk(context: &Context) -> Result<(), String> {
+    const VIRTIO: &str = "/dev/vda";
+    let node = context.seen.nodes_with_memory().last().ok_or("no node has memory")?;
+    // The cache of a disk goes with the last that has it open.
+    let _open = File::open(VIRTIO).map_err(|error| format!("{VIRTIO}: {error}"))?;
+    let files = || Ok::<u64, String>(field(node, "Active(file)")? + field(node, "Inactive(file)")?);
+    let before = files()?;
+    let read = format!("dd if={VIRTIO} of=/dev/null bs=1M count=48 2> /dev/null");
+    shell(&format!("{} run --membind={node} -- {read}", context.path()))?;
+    let grown = files()?.saturating_sub(before) >> 10;
+    same(&format!("whether {grown} MiB of page cache came to node {node}"), (44..60).contains(&grown), true)
 }
 
 /// The last node, to which programs are bound here, with a CPU of its own.
