@@ -163,7 +163,13 @@ fn start(policy: &str, cpu_node: u32, allowed: &NodeSet) -> Act {
 }
 
 fn allocate(region: &str, pages: u64) -> Act {
-    Act::Allocate(Mapping { region: region.to_owned(), pages, backing: Backing::Small, policy: None })
+    Act::Allocate(Mapping {
+        region: region.to_owned(),
+        pages,
+        backing: Backing::Small,
+        policy: None,
+        first_page: None,
+    })
 }
 
 /// Plays a step, which the kernel takes.
