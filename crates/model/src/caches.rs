@@ -8,7 +8,7 @@
 //! of files (`Active(file)`, `Inactive(file)`) and all slab that can shrink for the most; 3.14 to at least 7.2. Files in memory
 //! (tmpfs, System V memory) are in the lists of anonymous memory: only swap takes them. Seen on 6.12 with
 //! the multi-generational lists: a node full of them has its bound program killed; one full of a disk's page cache gives that up
-//! first: of 600 MB, 2 MB or less were left in each of five kills, so the truth was at the upper end.
+//! first: of 600 MB, 2.5 MB or less were left in each of five kills, so the truth was at the upper end.
 //!
 //! # Units
 //! Pages of the machine's own size.
