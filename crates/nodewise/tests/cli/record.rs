@@ -94,17 +94,10 @@ fn what_kill_leaves_is_a_recording() {
     let file = folder.path().join("a.nwr");
     let words = ["record", "-o", file.to_str().unwrap(), "--every", "100ms"];
     let mut child = command(words).stderr(Stdio::null()).spawn().unwrap();
-    // A block is written every ten seconds.
+    // A block is written every ten seconds. A kill in the middle of it would cut the only one.
     let began = Instant::now();
-    let header = loop {
-        let length = fs::metadata(&file).map_or(0, |file| file.len());
-        if length > 0 {
-            break length;
-        }
-        assert!(began.elapsed() < Duration::from_secs(60), "no header within a minute");
-        thread::sleep(Duration::from_millis(20));
-    };
-    while fs::metadata(&file).unwrap().len() <= header {
+    let has_block = || Recording::open(&file).is_ok_and(|recording| recording.samples().is_ok());
+    while !has_block() {
         assert!(began.elapsed() < Duration::from_secs(120), "no block within two minutes");
         thread::sleep(Duration::from_millis(50));
     }
