@@ -193,7 +193,8 @@ pub fn stranded(context: &Context) -> Result<(), String> {
     same("verdict", judged["verdict"].as_str(), Some("as planned"))?;
     let shares = (judged["before_share"].as_f64(), judged["after_share"].as_f64());
     eprintln!("remote share before and after: {shares:?}");
-    expect(shares.0 > Some(0.5) && shares.1 < Some(0.1), || format!("{shares:?}"))?;
+    // A tenth of its memory are pages of its file, which stay, and the shares are those of drawn pages.
+    expect(shares.0 > Some(0.5) && shares.1 < Some(0.2), || format!("{shares:?}"))?;
     let id = began.and_then(|began| began["id"].as_u64()).ok_or("no number")?.to_string();
     let undone = context.output(&["balance", "undo", &id, &journal])?;
     same(&format!("exit code of undo: {}", complaint(&undone)), undone.status.code(), Some(0))?;
@@ -241,11 +242,25 @@ pub fn left_alone(context: &Context) -> Result<(), String> {
     let cpus = context.seen.cpus_of(a).to_string();
     let group = Cpuset::new(&cpus, &format!("{a},{c}"))?;
     fs::write(group.tasks(), inside.pid.to_string()).map_err(|error| error.to_string())?;
-    let planned = plan(context);
     let reason = |planned: &Value, program: &Observed| {
         of_process(&planned["left_alone"], program)
             .and_then(|left| left["reason"].as_str())
             .map(str::to_owned)
+    };
+    let planned = {
+        // Policies are read of a process that needs an action: one that the scheduler took to its memory needs none.
+        let _away = Away::keep(context, &bound)?;
+        let says_nothing = |plan: &Value| {
+            reason(plan, &bound).is_none() && plan["actions"].as_array().is_some_and(Vec::is_empty)
+        };
+        let mut planned = plan(context);
+        for _ in 1..DRY_RUNS {
+            if !planned.as_ref().is_ok_and(says_nothing) {
+                break;
+            }
+            planned = plan(context);
+        }
+        planned
     };
     let found = planned.and_then(|planned| {
         let reasons = [&bound, &pinned, &inside].map(|program| reason(&planned, program));
