@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::Severity;
 use nodewise_machine::order::Order as _;
 
 use crate::deviation::{HardwareKind, UsualFact};
 use crate::group::{FigureName, OutlierPair, UsualFigures, pairs, slowness};
 use crate::outlier::Yardstick;
 use crate::survey::HostSurvey;
-use nodewise_machine::Severity;
 
 /// A group as it is kept for later checks.
 #[derive(Clone, Debug, PartialEq)]

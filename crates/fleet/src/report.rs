@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::Severity;
 use nodewise_machine::order::Order as _;
 
 use crate::changes::FleetChanges;
@@ -9,7 +10,6 @@ use crate::collection::Collection;
 use crate::deviation::{HardwareKind, kinds};
 use crate::group::{Group, groups};
 use crate::suspect::{Suspect, suspects};
-use nodewise_machine::Severity;
 
 /// A rule of `doctor` with the hosts on which it found something.
 #[derive(Clone, Debug, PartialEq)]

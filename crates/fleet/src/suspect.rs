@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::Severity;
 use nodewise_machine::order::Order as _;
 
 use crate::collection::Collection;
@@ -9,7 +10,6 @@ use crate::deviation::HardwareKind;
 use crate::group::Group;
 use crate::report::FindingCount;
 use crate::structure::LAYOUT;
-use nodewise_machine::Severity;
 
 /// How many machines are named.
 pub const MOST: usize = 10;
