@@ -141,12 +141,13 @@ fn apply(context: &Context, words: &[&str]) -> Result<(Option<i32>, Value), Stri
 /// idle in a window, and nothing is advised for it.
 fn apply_at_last(context: &Context, words: &[&str]) -> Result<(Option<i32>, Value), String> {
     for _ in 1..WINDOWS {
-        let (code, done) = apply(context, words)?;
+        let (code, mut done) = apply(context, words)?;
         let plans = done["pages"].as_array().is_some_and(|pages| !pages.is_empty());
         if plans || !done["end"].is_null() || code != Some(0) {
             return Ok((code, done));
         }
         println!("{FIGURE}a window without an advice that is applied: {done}");
+        undo_all(context, &mut done)?;
     }
     apply(context, words)
 }
@@ -159,6 +160,15 @@ fn undo(context: &Context, apply: &Value) -> Result<(), String> {
     let words: Vec<&str> = command.as_str().unwrap_or_default().split(' ').skip(1).collect();
     let undone = context.output(&words)?;
     same(&format!("exit code of {command}: {}", complaint(&undone)), undone.status.code(), Some(0))
+}
+
+/// All of them, in their order.
+fn undo_all(context: &Context, apply: &mut Value) -> Result<(), String> {
+    for command in apply["undo"].as_array().cloned().unwrap_or_default() {
+        apply["undo"] = vec![command].into();
+        undo(context, apply)?;
+    }
+    Ok(())
 }
 
 /// The pages of a program that keeps to one CPU come to it, by the count of the program itself, and go back.
@@ -220,7 +230,7 @@ pub fn applied_to_unit(context: &Context) -> Result<(), String> {
     fs::create_dir_all(&unit).map_err(words)?;
     fs::write(format!("{unit}/cgroup.procs"), program.pid.to_string()).map_err(words)?;
     let journal = format!("--journal={}", file("advise-unit").display());
-    let (code, mut done) = apply(context, &[&journal, "--unit", UNIT])?;
+    let (code, mut done) = apply_at_last(context, &[&journal, "--unit", UNIT])?;
     same(&format!("exit code: {done}"), code, Some(0))?;
     same("pages left behind", balance::on(&mut program, away)?, 0)?;
     let left = done["not_applied"].to_string();
@@ -230,12 +240,8 @@ pub fn applied_to_unit(context: &Context) -> Result<(), String> {
     let next = done["drop_in"]["next"].to_string();
     expect(next.contains("systemctl daemon-reload"), || next.clone())?;
     // The process first, then the file.
-    let commands = done["undo"].as_array().cloned().unwrap_or_default();
-    same("commands that take it back", commands.len(), 2)?;
-    for command in commands {
-        done["undo"] = vec![command].into();
-        undo(context, &done)?;
-    }
+    same("commands that take it back", done["undo"].as_array().map(Vec::len), Some(2))?;
+    undo_all(context, &mut done)?;
     same("pages that are back", balance::on(&mut program, away)?, all)?;
     same("the drop-in", std::path::Path::new(DROP_IN).exists(), false)?;
     drop(program);
