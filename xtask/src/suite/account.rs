@@ -1,5 +1,5 @@
 //! Account of `cargo test`, read from its output: what ran and how long it took, what failed and why, and
-//! what was skipped for which reason.
+//! what was skipped for which reason, and what held at a second try only.
 //!
 //! A test that cannot run passes and prints `skipped: REASON`. libtest shows what passing tests print only with
 //! `--show-output`, and then all of it: [`Account::line`] keeps the reasons and says which lines a person should
@@ -14,6 +14,8 @@ const MESSAGE_LINES: usize = 12;
 const LONGEST: usize = 6;
 /// The text in front of a reason in what tests print.
 const SKIPPED: &str = "skipped: ";
+/// The text in front of a test that failed and held when it was tried again, in what it prints.
+const SECOND: &str = "second try: ";
 
 /// The account of one run of `cargo test`, filled line by line.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub struct Account {
     failures: Vec<Failure>,
     /// Reasons, and how often each was given in which program.
     skipped: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Tests that held at the second try, each with what failed at the first.
+    second: Vec<String>,
     section: Section,
 }
 
@@ -62,6 +66,7 @@ impl Account {
     pub fn join(&mut self, other: Self) {
         self.programs.extend(other.programs);
         self.failures.extend(other.failures);
+        self.second.extend(other.second);
         for (reason, programs) in other.skipped {
             let known = self.skipped.entry(reason).or_default();
             for (program, times) in programs {
@@ -124,6 +129,9 @@ impl Account {
     }
 
     fn reason(&mut self, line: &str) {
+        if let Some((_, test)) = line.split_once(SECOND) {
+            self.second.push(test.to_owned());
+        }
         let Some(at) = line.find(SKIPPED) else { return };
         // In front of it may be what was skipped, or a test's name that differs from line to line.
         let (subject, reason) = (line[..at].trim(), &line[at + SKIPPED.len()..]);
@@ -225,6 +233,9 @@ impl fmt::Display for Account {
                 .collect();
             writeln!(f, "  {reason} ({})", counts.join(", "))?;
         }
+        for test in &self.second {
+            writeln!(f, "held at the second try: {test}")?;
+        }
         for failure in &self.failures {
             writeln!(f, "failed: {}: {}", failure.program, failure.test)?;
             for line in failure.message.iter().take(MESSAGE_LINES) {
@@ -271,6 +282,7 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 running 4 tests
 arm::one skipped: no programs for it
 arm::two skipped: no programs for itok
+second try: arm::three: got 1, expected 2
 test arm::one ... ok
 test arm::two ... ok
 test x ... FAILED
@@ -303,6 +315,7 @@ skipped:
   bwrap cannot make namespaces here (nodewise)
   no programs for it (lab 2 times)
   two_quick (ignored): takes half a minute (nodewise)
+held at the second try: arm::three: got 1, expected 2
 failed: lab: x
   got None, expected Some(2048)
   on 2x(2c 768M)

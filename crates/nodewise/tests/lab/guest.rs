@@ -36,6 +36,8 @@ const ALL: &str = "all";
 
 /// Precedes a line with the result of a check.
 pub const MARK: &str = "check ";
+/// Precedes a line with what did not hold at the first of two tries of a check.
+pub const FIRST: &str = "first ";
 /// Precedes a line with a figure, which is shown with the times.
 pub const FIGURE: &str = "figure ";
 
@@ -164,6 +166,8 @@ pub struct Checked {
     seconds: String,
     /// A description of what does not hold; empty where all does.
     message: String,
+    /// The same of the first try, where there were two.
+    first: Option<String>,
 }
 
 impl Guest {
@@ -185,10 +189,15 @@ impl Guest {
                     eprintln!("{:>7} s  {}::{check}", checked.seconds, self.layout);
                 }
                 if checked.message.is_empty() {
+                    if let Some(first) = &checked.first {
+                        eprintln!("second try: {}::{check}: {}", self.layout, first.replace('\n', "; "));
+                    }
                     return Ok(());
                 }
                 let words = self.plan.append.as_ref().map_or_else(String::new, |words| format!(" {words}"));
-                Err(format!("{}\non {}{words}", checked.message, self.plan.spec).into())
+                let first = checked.first.iter().map(|first| format!("\nat the first try: {first}"));
+                let first: String = first.collect();
+                Err(format!("{}{first}\non {}{words}", checked.message, self.plan.spec).into())
             }
         }
     }
@@ -278,7 +287,12 @@ pub fn supervise(words: &[String]) {
 /// The results that a guest wrote.
 fn results(output: &Output) -> Boot {
     let text = String::from_utf8_lossy(&output.stdout);
-    let results: BTreeMap<String, Checked> = text.lines().filter_map(result_of).collect();
+    let mut results: BTreeMap<String, Checked> = text.lines().filter_map(result_of).collect();
+    for (name, message) in text.lines().filter_map(|line| line.strip_prefix(FIRST)?.split_once(' ')) {
+        if let Some(checked) = results.get_mut(name) {
+            checked.first = Some(message.replace("\\n", "\n"));
+        }
+    }
     if results.is_empty() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         return Boot::Failed(format!("no result, status {}:\n{text}\n{complaint}", output.status));
@@ -290,6 +304,6 @@ fn results(output: &Output) -> Boot {
 fn result_of(line: &str) -> Option<(String, Checked)> {
     let mut words = line.strip_prefix(MARK)?.splitn(3, ' ');
     let (name, seconds, message) = (words.next()?, words.next()?, words.next()?);
-    let checked = Checked { seconds: seconds.to_owned(), message: message.replace("\\n", "\n") };
+    let checked = Checked { seconds: seconds.to_owned(), message: message.replace("\\n", "\n"), first: None };
     Some((name.to_owned(), checked))
 }

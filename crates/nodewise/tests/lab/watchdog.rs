@@ -51,7 +51,8 @@ pub fn supervise(command: &mut Command, limit: Duration, out: &mut dyn Write) ->
                 Some(name) => {
                     check = UnderWay { name: name.to_owned(), since: Instant::now(), late: None };
                 }
-                None => writeln!(out, "{}", check.result(&line))?,
+                None if line.starts_with(MARK) => writeln!(out, "{}", check.result(&line))?,
+                None => writeln!(out, "{line}")?,
             },
             Err(RecvTimeoutError::Timeout) if check.late.is_none() => {
                 check.late = Some(end_programs(&child, limit));
