@@ -96,3 +96,99 @@ impl Surroundings for Bounded<'_, '_> {
         self.left = Bytes::new(self.left.get().saturating_sub(page_size.get()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use nodewise_diagnose::Pid;
+    use nodewise_diagnose::balance::Limits;
+    use nodewise_machine::{CpuSet, NodeSet};
+    use nodewise_source::mapped::saved::Moved;
+    use nodewise_source::sample::{Allowed, Identity};
+    use nodewise_source::tree::Tree;
+
+    use super::super::super::guard::Reason;
+    use super::*;
+
+    const NODE: NodeId = NodeId::new(1);
+    const PAGE: Bytes = Bytes::from_kib(4);
+
+    /// A system with swap whose node 1 has a gigabyte, so much of it free, and a high watermark of 4 MiB.
+    fn write(root: &Path, free: Bytes) {
+        let node = root.join("sys/devices/system/node/node1");
+        let file = |path: &Path, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let kib = free.get() >> 10;
+        let fields = [
+            ("MemTotal", 1 << 20),
+            ("MemFree", kib),
+            ("Active(file)", 0),
+            ("Inactive(file)", 0),
+            ("SReclaimable", 0),
+        ];
+        let text: String = fields.iter().map(|(name, kib)| format!("Node 1 {name}: {kib} kB\n")).collect();
+        file(&node.join("meminfo"), &text);
+        file(&root.join("proc/meminfo"), "MemTotal: 1048576 kB\nSwapTotal: 1048576 kB\n");
+        let zone =
+            "Node 1, zone Normal\n  pages free 9\n        min 256\n        low 512\n        high 1024\n";
+        file(&root.join("proc/zoneinfo"), zone);
+    }
+
+    /// A look at the room of node 1 by an action that may move so many bytes.
+    fn with<T>(root: &Path, left: Bytes, look: impl FnOnce(&mut Bounded<'_, '_>) -> T) -> T {
+        let tree = Tree::open(root).unwrap();
+        let (limits, everyone) = (Limits::default(), Allowed { cpus: None, nodes: None });
+        let identity = Identity { pid: Pid::new(7), started_ticks: 5 };
+        let targets = NodeSet::from_iter([NODE]);
+        let mut guard =
+            Guard::new(&tree, &limits, Reason::Found, &everyone, CpuSet::new(), identity, targets);
+        let noted = Moved::new(identity.pid, identity.started_ticks, String::new());
+        look(&mut Bounded {
+            inner: System::new(&tree, Arc::new(AtomicBool::new(false)), left, PAGE, noted),
+            guard: &mut guard,
+            until: None,
+            failed: 0.1,
+            page: PAGE,
+            left,
+            rooms: BTreeMap::new(),
+            ended: None,
+        })
+    }
+
+    #[test]
+    fn the_room_of_a_target_is_read_once_a_chunk() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), Bytes::from_mib(900));
+        with(folder.path(), Bytes::from_gib(8), |around| {
+            let room = |around: &mut Bounded<'_, '_>| around.room(NODE, MemoryKind::Heap, PAGE).unwrap();
+            let first = room(around);
+            assert!((1..900).contains(&first.mib()), "{first}");
+            write(folder.path(), Bytes::from_mib(600));
+            assert_eq!(room(around), first, "of the same chunk");
+            around.sleep(Duration::ZERO);
+            assert_eq!(first.get() - room(around).get(), 300 << 20, "of the next");
+        });
+    }
+
+    #[test]
+    fn no_room_is_larger_than_what_is_left_of_the_plan_and_one_that_is_not_readable_ends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), Bytes::from_mib(900));
+        with(folder.path(), PAGE.times(3), |around| {
+            assert_eq!(around.room(NODE, MemoryKind::Heap, PAGE), Some(PAGE.times(3)));
+            around.moved(0, PAGE, MemoryKind::Heap, NodeId::new(0));
+            assert_eq!(around.room(NODE, MemoryKind::Heap, PAGE), Some(PAGE.times(2)));
+            fs::remove_file(folder.path().join("proc/zoneinfo")).unwrap();
+            around.sleep(Duration::ZERO);
+            assert_eq!(around.room(NODE, MemoryKind::Heap, PAGE), Some(Bytes::new(0)));
+            assert!(around.is_interrupted());
+            assert_eq!(around.ended.as_deref(), Some("the room of its target is not readable any more"));
+        });
+    }
+}
