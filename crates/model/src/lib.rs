@@ -15,7 +15,7 @@
 //! - `watermark.rs` `min_free_kbytes`, watermarks, reserves; `pcp.rs` how far the lists of the CPUs blur them
 //! - `memory.rs` zones with their free pages, and counters; `walk.rs` requests taken from them, as runs,
 //!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
-//!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
+//!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `oom.rs` the process that it kills where that is not enough; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
 //!   the functions of the kernel that a request passes
 //! - `cost.rs` how long reading takes, and what bounds it
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
@@ -51,6 +51,7 @@ pub mod hugetlb;
 pub mod memory;
 pub mod migrate;
 pub mod movable;
+pub mod oom;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
 pub mod pcp;
