@@ -4,6 +4,7 @@
 //! and the rest is read.
 
 pub mod claims;
+pub mod oom;
 pub mod search;
 
 use std::collections::{BTreeMap, BTreeSet};

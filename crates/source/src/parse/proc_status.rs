@@ -40,6 +40,8 @@ pub struct ProcessStatus {
     pub hugetlb: Option<Bytes>,
     /// Its memory that is swapped out: `VmSwap`, without that of shared memory. Linux 2.6.34.
     pub swapped: Option<Bytes>,
+    /// Its page tables: `VmPTE`, since Linux 4.15 those of every level.
+    pub page_tables: Option<Bytes>,
     /// Its memory that devices hold in place: `VmPin`, Linux 3.2.
     pub pinned: Option<Bytes>,
     /// The process that traces it; 0 for none.
@@ -97,6 +99,7 @@ impl ProcessStatus {
             "VmLck" => self.locked = Some(size(value)?),
             "HugetlbPages" => self.hugetlb = Some(size(value)?),
             "VmSwap" => self.swapped = Some(size(value)?),
+            "VmPTE" => self.page_tables = Some(size(value)?),
             "VmPin" => self.pinned = Some(size(value)?),
             "TracerPid" => self.tracer = Some(digits(value).ok_or("a process number")?),
             // The mask comes first; every release since 2.6.26 has a list of the same behind it.
@@ -173,6 +176,7 @@ VmLck:	      64 kB
 VmPin:	       0 kB
 VmHWM:	    1800 kB
 VmRSS:\t    1736 kB
+VmPTE:\t      44 kB
 VmSwap:\t       8 kB
 HugetlbPages:\t    2048 kB
 Threads:\t1
@@ -204,6 +208,7 @@ nonvoluntary_ctxt_switches:\t0
                 locked: Some(Bytes::from_kib(64)),
                 hugetlb: Some(Bytes::from_mib(2)),
                 swapped: Some(Bytes::from_kib(8)),
+                page_tables: Some(Bytes::from_kib(44)),
                 pinned: Some(Bytes::new(0)),
                 tracer: Some(7),
                 cpus_allowed: Some(CpuSet::from([0, 1])),

@@ -55,7 +55,10 @@ pub fn claims(tree: &Tree, pid: Pid) -> Claims {
         locked: status.locked,
         pinned: status.pinned,
         traced: status.tracer.map(|tracer| tracer != 0),
-        policies: threads.as_ref().and_then(|threads| policies(tree, pid, threads)),
+        policies: threads.as_ref().and_then(|threads| thread_policies(tree, pid, threads)).map(|all| {
+            let set = all.into_iter().filter(|policy| policy != "default");
+            set.collect()
+        }),
         cpus: threads
             .and_then(|threads| threads.iter().filter_map(cpus).collect::<Option<Vec<CpuSet>>>())
             .filter(|cpus| !cpus.is_empty()),
@@ -107,8 +110,8 @@ fn thread_file(tree: &Tree, pid: Pid, tid: u32, name: &str, most: Option<usize>)
     }
 }
 
-/// The memory policies of threads other than the default; `None` where one is not readable, or all are too dear.
-fn policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
+/// The memory policies of threads, each once; `None` where one is not readable, or all are too dear.
+pub(super) fn thread_policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
     let listed = thread_file(tree, pid, threads.first()?.tid, "maps", Some(FIRST_MAPPING))??;
     let (start, rest) = listed.split_once('-')?;
     let (end, _) = rest.split_once(' ')?;
@@ -125,7 +128,7 @@ fn policies(tree: &Tree, pid: Pid, threads: &[Thread]) -> Option<Vec<String>> {
         };
         let text = text?;
         let policy = text.split_ascii_whitespace().nth(1)?;
-        if policy != "default" && !policies.iter().any(|known| known == policy) {
+        if !policies.iter().any(|known| known == policy) {
             policies.push(policy.to_owned());
         }
     }
