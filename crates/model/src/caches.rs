@@ -26,11 +26,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    const fn exactly(pages: u64) -> Self {
+    /// The same at both ends.
+    pub const fn exactly(pages: u64) -> Self {
         Self { least: pages, most: pages }
     }
 
-    const fn and(self, other: Self) -> Self {
+    /// The sum of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
         Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
     }
 

@@ -97,6 +97,13 @@ pub struct Stretch {
     pub shares: Vec<Share>,
 }
 
+impl Stretch {
+    /// Its pages, of 4 KiB.
+    pub fn pages(&self) -> u64 {
+        self.shares.iter().map(|share| share.pages << self.order).sum()
+    }
+}
+
 /// Why the kernel has no page to give: it reclaims, and then the OOM killer chooses a victim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
@@ -130,6 +137,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Pages of 4 KiB that were given before a zone had to pass its minimum watermark only, which is when the kernel begins to
+    /// reclaim; `None` where no zone had to.
+    pub fn above_low(&self) -> Option<u64> {
+        let is_deeper = |stretch: &Stretch| stretch.shares.iter().any(|share| share.mark == Mark::Min);
+        let first = self.stretches.iter().position(is_deeper)?;
+        Some(self.stretches[..first].iter().map(Stretch::pages).sum())
+    }
+
     /// Pages of 4 KiB from each zone, in the order in which the zones were first used.
     pub fn zones(&self) -> Vec<(NodeId, ZoneKind, u64)> {
         let mut sums: Vec<(NodeId, ZoneKind, u64)> = Vec::new();

@@ -7,7 +7,7 @@
 
 use nodewise_machine::NodeSet;
 
-use super::{Mark, Outcome};
+use super::Outcome;
 
 /// From where on the order of nodes is not exact.
 ///
@@ -25,12 +25,7 @@ impl BusyNodes {
     /// Computes what an outcome leaves open, where these nodes are woken when none of them is above its low
     /// watermark any more; `None` where no page comes after that.
     pub(super) fn from_outcome(outcome: &Outcome, woken: &NodeSet) -> Option<Self> {
-        let is_deeper = |stretch: &super::Stretch| stretch.shares.iter().any(|share| share.mark == Mark::Min);
-        let first = outcome.stretches.iter().position(is_deeper)?;
-        let pages = |stretch: &super::Stretch| {
-            stretch.shares.iter().map(|share| share.pages << stretch.order).sum::<u64>()
-        };
-        let after = outcome.stretches[..first].iter().map(pages).sum();
+        let after = outcome.above_low()?;
         Some(Self { after, nodes: woken.clone() })
     }
 }

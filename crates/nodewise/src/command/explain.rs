@@ -3,6 +3,7 @@
 mod policy;
 mod process;
 mod room;
+mod victim;
 
 use std::collections::BTreeMap;
 
@@ -82,6 +83,10 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let outcome = after.touch(&request);
     let relief = outcome.out_of_memory.as_ref();
     let relief = relief.and_then(|end| Relief::from_machine(machine, &after, end));
+    let inside = outcome.out_of_memory.as_ref().map_or_else(
+        || outcome.nodes().into_iter().map(|(node, _)| node).collect(),
+        |end| end.inside.clone(),
+    );
     let caches = page_caches(machine, &before);
     let trace = if args.trace { trace::trace(policy.mode, &outcome) } else { Vec::new() };
     let walk = Walk {
@@ -100,13 +105,17 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         after: &after,
         outcome: &outcome,
         relief,
+        victim: None,
+        droppable: caches::of_nodes(machine, &before, &inside),
+        swap: machine.swap_free.map(|size| size.get() / before.page_bytes()),
         caches: &caches,
         huge: huge.reason,
         trace: &trace,
         reading: None,
     };
     let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
-    let walk = Walk { reading: reading.as_ref(), ..walk };
+    let victim = victim::victim(&walk, &zones, &input, &global.machine);
+    let walk = Walk { reading: reading.as_ref(), victim: victim.as_ref(), ..walk };
     let json = || json::walk::walk(&walk);
     let (form, csv) = (Form::new(args.json, args.csv), || csv::walk(&walk));
     output::show_table(form, global.color, json, csv, |style| text::walk::walk(&walk, style))?;

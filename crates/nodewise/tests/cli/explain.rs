@@ -1,5 +1,6 @@
 //! `nodewise explain`, `zonelist` and `zones`: what the kernel will do, as text and as JSON.
 
+mod answers;
 mod process;
 mod room;
 mod words;

@@ -1,5 +1,8 @@
 //! A request and what became of it, as text and JSON show it.
 
+pub mod answers;
+pub mod victim;
+
 use std::collections::BTreeMap;
 
 use nodewise_machine::check::node_names;
@@ -11,6 +14,7 @@ use nodewise_model::{Interval, Memory, Policy, Release, Relief, Verdict};
 use super::cost::Reading;
 use super::counts::by_count;
 use super::process_memory::ProcessMemory;
+use victim::VictimAnswer;
 
 /// Where the zones and their free pages come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +138,7 @@ fn ended(end: &OutOfMemory, memory: &Memory) -> String {
 }
 
 /// An interval of pages as sizes: `330 to 440 MiB`, and `up to 440 MiB` from 0 on.
-fn sizes_of(pages: Interval, page: u64) -> String {
+pub(crate) fn sizes_of(pages: Interval, page: u64) -> String {
     let most = size_of(pages.most, page);
     let least = size_of(pages.least, page);
     match pages.least {
@@ -235,6 +239,12 @@ pub struct Walk<'a> {
     /// The way in which room is made for pages that find none; `None` where all find room, and where the machine does not
     /// say what it has in caches.
     pub relief: Option<Relief>,
+    /// Who is killed; `None` where no process is.
+    pub victim: Option<&'a VictimAnswer>,
+    /// Pages of caches that can be dropped on the nodes of the request; `None` where the machine does not say.
+    pub droppable: Option<Interval>,
+    /// Pages that swap takes; `None` where the machine does not say.
+    pub swap: Option<u64>,
     /// Page cache by node, where a node has some: its pages in the lists of files.
     pub caches: &'a BTreeMap<NodeId, u64>,
     /// Why memory is in transparent huge pages; `None` where it is not.

@@ -8,6 +8,8 @@ use serde::Serialize;
 use super::pretty;
 use crate::digest::cost::{Part, Reading};
 use crate::digest::process_memory::{NodeMemory, ProcessMemory};
+use crate::digest::walk::answers::Answers;
+use crate::digest::walk::victim::{Victim, VictimAnswer};
 use crate::digest::walk::{HugeReason, NodeChange, Walk};
 
 /// The schema of the document.
@@ -16,6 +18,7 @@ pub const SCHEMA: &str = "nodewise.explain/1";
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
+    answers: AnswersJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessJson>,
     policy: String,
@@ -48,6 +51,60 @@ struct Document {
     functions: Vec<Function>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<CostJson>,
+}
+
+#[derive(Serialize)]
+struct AnswersJson {
+    summary: String,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    falls_back_to_nodes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    falls_back_after_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed: Option<KilledJson>,
+    page_cache: &'static str,
+    swapping: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swapping_after_pages: Option<StartJson>,
+}
+
+#[derive(Serialize)]
+struct KilledJson {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    worst: Vec<VictimJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<VictimJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<VictimJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread_processes: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct VictimJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    asks: bool,
+    size_pages: IntervalJson,
+    oom_score_adj: i32,
+    badness_per_mille: BadnessJson,
+}
+
+#[derive(Serialize)]
+struct BadnessJson {
+    least: i64,
+    most: i64,
+}
+
+#[derive(Serialize)]
+struct StartJson {
+    least: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -180,6 +237,7 @@ struct Function {
 pub fn walk(walk: &Walk<'_>) -> String {
     let document = Document {
         schema: SCHEMA,
+        answers: answers(walk),
         process: walk.process.map(process),
         policy: walk.policy.effective().to_string(),
         asked_nodes: walk.asked_otherwise().map(ToString::to_string),
@@ -207,6 +265,55 @@ pub fn walk(walk: &Walk<'_>) -> String {
         cost: walk.reading.map(cost),
     };
     pretty(&document)
+}
+
+fn answers(walk: &Walk<'_>) -> AnswersJson {
+    let found = Answers::from_walk(walk);
+    let falls_back = !found.fallback.is_empty();
+    AnswersJson {
+        summary: found.summary(walk),
+        verdict: verdict(found.verdict),
+        falls_back_to_nodes: falls_back.then(|| found.fallback.to_string()),
+        falls_back_after_pages: falls_back.then_some(found.fallback_after),
+        killed: walk.victim.map(killed),
+        page_cache: found.cache.word(),
+        swapping: found.swapping.word(),
+        swapping_after_pages: found.swapping.start().map(|(least, most)| StartJson { least, most }),
+    }
+}
+
+fn killed(answer: &VictimAnswer) -> KilledJson {
+    let (mut worst, mut next, mut program, mut unread_processes) = (Vec::new(), None, None, None);
+    match answer {
+        VictimAnswer::NoProcesses(own) => program = Some(victim(own)),
+        VictimAnswer::Panics { .. } => {}
+        VictimAnswer::Kills { worst: all, next: behind, unread } => {
+            worst.extend(all.iter().map(victim));
+            next = behind.as_ref().map(victim);
+            unread_processes = Some(*unread).filter(|unread| *unread > 0);
+        }
+    }
+    KilledJson { kind: answer.word(), worst, next, program, unread_processes }
+}
+
+fn victim(own: &Victim) -> VictimJson {
+    let (least, most) = own.share;
+    VictimJson {
+        pid: own.pid,
+        name: own.name.clone(),
+        asks: own.is_asking,
+        size_pages: IntervalJson { least: own.size.least, most: own.size.most },
+        oom_score_adj: own.adjustment,
+        badness_per_mille: BadnessJson { least, most },
+    }
+}
+
+const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Survives => "survives",
+        Verdict::Killed => "killed",
+        Verdict::Open => "open",
+    }
 }
 
 fn cost(reading: &Reading) -> CostJson {
@@ -274,11 +381,7 @@ fn process(memory: &ProcessMemory) -> ProcessJson {
 fn relief(relief: &Relief) -> ReliefJson {
     let interval = |pages: Interval| IntervalJson { least: pages.least, most: pages.most };
     ReliefJson {
-        verdict: match relief.verdict() {
-            Verdict::Survives => "survives",
-            Verdict::Killed => "killed",
-            Verdict::Open => "open",
-        },
+        verdict: verdict(relief.verdict()),
         caches_pages: interval(relief.caches),
         swap_free_pages: relief.swap,
         dropped_pages: interval(relief.dropped),

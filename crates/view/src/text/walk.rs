@@ -8,6 +8,7 @@ use nodewise_model::walk::{BusyNodes, Mark, OutOfMemory, Share, Stretch};
 use super::explain::rule_of;
 use super::{cost, process_memory};
 use crate::digest::counts::by_count;
+use crate::digest::walk::answers::Answers;
 use crate::digest::walk::{HugeReason, NodeChange, Walk, consequence, relieved, size_of};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -20,6 +21,7 @@ const FEW: usize = 8;
 /// what is counted.
 pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
+    page.line(2, &Line::new().with(Ink::Strong, Answers::from_walk(walk).summary(walk)));
     let asked = walk.size_bytes.map_or("all there is".to_owned(), |size| Bytes::new(size).to_string());
     let remark = format!("{asked}, touched by a CPU of node {}, Linux {}", walk.cpu_node, walk.release);
     let what = match walk.process {
@@ -114,7 +116,7 @@ fn steps(walk: &Walk<'_>) -> Table {
     let mut number = 1;
     for alike in walk.outcome.stretches.chunk_by(|one, next| is_folded && goes_on(one, next)) {
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
-        let small: u64 = pages(first);
+        let small = first.pages();
         let huge = if first.order > 0 { format!("{} huge", small >> first.order) } else { small.to_string() };
         let each = if alike.len() > 1 { " each" } else { "" };
         let from = match (&first.shares[..], &last.shares[..]) {
@@ -146,10 +148,6 @@ fn goes_on(one: &Stretch, next: &Stretch) -> bool {
         }
         _ => false,
     }
-}
-
-fn pages(stretch: &Stretch) -> u64 {
-    stretch.shares.iter().map(|share| share.pages << stretch.order).sum()
 }
 
 fn mark(stretch: &Stretch) -> &'static str {
@@ -391,6 +389,9 @@ mod tests {
             after: &after,
             outcome: &outcome,
             relief: None,
+            victim: None,
+            droppable: None,
+            swap: None,
             caches: &BTreeMap::new(),
             huge: None,
             trace: &trace,

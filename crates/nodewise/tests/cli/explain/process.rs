@@ -11,14 +11,14 @@ const MAPS: &str = "\
 7f0000000000-7f0003000000 rw-p 00000000 00:00 0 
 7f1000000000-7f1000002000 r--p 00000000 fe:00 12         /data/a
 ";
-const NUMA_MAPS: &str = "\
+pub(super) const NUMA_MAPS: &str = "\
 1000 prefer:0 heap anon=2 dirty=2 N0=1 N1=1 kernelpagesize_kB=4
 7f0000000000 bind:1 anon=12288 dirty=12288 N0=9000 N1=3288 kernelpagesize_kB=4
 7f1000000000 prefer:0 file=/data/a mapped=1 N1=1 kernelpagesize_kB=4
 ";
 
 /// Two nodes of 4 GiB, half of it free, and a process whose thread prefers node 0 and runs on node 1.
-fn capture(numa_maps: &str) -> tempfile::TempDir {
+pub(super) fn capture(numa_maps: &str) -> tempfile::TempDir {
     let stat = format!("7 (data) S 1 {}100 1048576 50 0 0 {}1 0 0 0\n", "0 ".repeat(17), "0 ".repeat(12));
     let status = "Name:\tdata\x1b[2J\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nVmRSS:\t49160 kB\n\
                   Cpus_allowed_list:\t1\nMems_allowed_list:\t0-1\n";
