@@ -19,6 +19,8 @@ const OWN: u64 = 16 << 10;
 /// The most programs that fill a node.
 const MOST_PROGRAMS: usize = 6;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+/// Windows to try until one shows what goes on: a busy host can take a guest's time for the whole of one.
+const WINDOWS: usize = 3;
 
 /// One diagnosis.
 pub(super) struct Diagnosed {
@@ -38,6 +40,19 @@ impl Diagnosed {
         let document =
             serde_json::from_str(&text).map_err(|error| format!("{error}: {text}{}", complaint(&output)))?;
         Ok(Self { code: output.status.code(), document })
+    }
+
+    /// The finding of a rule that fires in one of some windows with these options.
+    pub(super) fn fires(context: &Context, options: &[&str], rule: &str) -> Result<Value, String> {
+        let mut last = Value::Null;
+        for _ in 0..WINDOWS {
+            let found = Self::with(context, options)?;
+            if let Some(finding) = found.finding(rule) {
+                return Ok(finding.clone());
+            }
+            last = found.document;
+        }
+        Err(format!("{rule} does not fire: {last}"))
     }
 
     /// The finding of a rule, by itself or among those that another one explains.

@@ -92,8 +92,7 @@ pub(super) fn reading() -> String {
 }
 
 fn found(context: &Context, rule: &str) -> Result<Value, String> {
-    let found = Diagnosed::with(context, &[WINDOW])?;
-    found.finding(rule).cloned().ok_or_else(|| format!("{rule} does not fire: {}", found.document))
+    Diagnosed::fires(context, &[WINDOW], rule)
 }
 
 /// The rule fires beside what goes on, the commands of its mend are run, and it is silent beside the same.

@@ -41,8 +41,7 @@ const COMMAND: &str = " -- COMMAND";
 
 /// Whether a rule fires, and about what.
 pub(super) fn fires(context: &Context, rule: &str) -> Result<Value, String> {
-    let found = Diagnosed::new(context)?;
-    found.finding(rule).cloned().ok_or_else(|| format!("{rule} does not fire: {}", found.document))
+    Diagnosed::fires(context, &["--window=2s"], rule)
 }
 
 pub(super) fn is_silent(context: &Context, rule: &str) -> Result<(), String> {
@@ -51,22 +50,29 @@ pub(super) fn is_silent(context: &Context, rule: &str) -> Result<(), String> {
 }
 
 /// The same of processes that are named: an emulated CPU reads the mappings of one process in the time for all.
-fn fires_about(context: &Context, rule: &str, pids: &[u32]) -> Result<Option<Value>, String> {
+fn fires_about(context: &Context, rule: &str, pids: &[u32]) -> Result<Value, String> {
+    with_options_for(pids, |options| Diagnosed::fires(context, options, rule))
+}
+
+/// A rule's finding about them in one window.
+fn left_about(context: &Context, rule: &str, pids: &[u32]) -> Result<Option<Value>, String> {
+    with_options_for(pids, |options| Ok(Diagnosed::with(context, options)?.finding(rule).cloned()))
+}
+
+fn with_options_for<T>(pids: &[u32], look: impl Fn(&[&str]) -> T) -> T {
     let named: Vec<String> = pids.iter().map(|pid| format!("--pid={pid}")).collect();
-    let words = ["--window=2s"].into_iter().chain(named.iter().map(String::as_str)).collect::<Vec<_>>();
-    Ok(Diagnosed::with(context, &words)?.finding(rule).cloned())
+    look(&["--window=2s"].into_iter().chain(named.iter().map(String::as_str)).collect::<Vec<_>>())
 }
 
 /// The rule fires about this process.
 fn about(context: &Context, rule: &str, program: &Observed) -> Result<Value, String> {
     let finding = fires_about(context, rule, &[program.pid])?;
-    let finding = finding.ok_or_else(|| format!("{rule} does not fire about {}", program.name))?;
     is_about(&finding, program)?;
     Ok(finding)
 }
 
 fn is_silent_about(context: &Context, rule: &str, program: &Observed) -> Result<(), String> {
-    let left = fires_about(context, rule, &[program.pid])?;
+    let left = left_about(context, rule, &[program.pid])?;
     left.map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
 }
 
@@ -207,13 +213,13 @@ pub fn inherited(context: &Context) -> Result<(), String> {
     let program = at_work("under the policy of its shell", &shell, &way)?;
     let rule = "inherited-policy";
     let both = |program: &Observed| Ok::<_, String>([program.pid, parent(program.pid)?]);
-    let finding = fires_about(context, rule, &both(&program)?)?.ok_or("inherited-policy does not fire")?;
+    let finding = fires_about(context, rule, &both(&program)?)?;
     is_about(&finding, &program)?;
     drop(program);
     let words = restart(context, &finding)?;
     let words: Vec<&str> = shell.into_iter().chain(words.iter().map(String::as_str)).collect();
     let program = at_work("under a policy of its own", &words, &way)?;
-    let left = fires_about(context, rule, &both(&program)?)?;
+    let left = left_about(context, rule, &both(&program)?)?;
     left.map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
 }
 
@@ -237,14 +243,14 @@ pub fn shared_segment(context: &Context) -> Result<(), String> {
     let both = (at_work("fills it", &[], &first)?, at_work("uses it", &[], &second)?);
     let rule = "shared-segment-on-one";
     let pids = |both: &(Observed, Observed)| [both.0.pid, both.1.pid];
-    let finding = fires_about(context, rule, &pids(&both))?.ok_or("shared-segment-on-one does not fire")?;
+    let finding = fires_about(context, rule, &pids(&both))?;
     same("severity", finding["severity"].as_str(), Some("warning"))?;
     drop(both);
     // As the mend says: interleaved before it is filled. A segment outlives those who use it.
     shell(&format!("ipcrm -M {key}"))?;
     let all = [context.path(), "run", "--interleave=all", "--"];
     let both = (at_work("fills it", &all, &first)?, at_work("uses it", &all, &second)?);
-    let left = fires_about(context, rule, &pids(&both))?;
+    let left = left_about(context, rule, &pids(&both))?;
     left.map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
 }
 

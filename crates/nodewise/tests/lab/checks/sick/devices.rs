@@ -147,8 +147,7 @@ fn rate_of(rule: &str) -> Result<String, String> {
 }
 
 fn found(context: &Context, rule: &str, options: &[&str]) -> Result<Value, String> {
-    let found = Diagnosed::with(context, options)?;
-    found.finding(rule).cloned().ok_or_else(|| format!("{rule} does not fire: {}", found.document))
+    Diagnosed::fires(context, options, rule)
 }
 
 fn silent(context: &Context, rule: &str, options: &[&str]) -> Result<(), String> {

@@ -17,6 +17,7 @@ use crate::setting;
 
 /// How often a node is filled up to its edge.
 const FILLS: usize = 4;
+const WINDOW: &str = "--window=2s";
 
 /// A file with the observed program, in a folder of its own; gone when dropped.
 pub struct Impostor {
@@ -80,10 +81,10 @@ pub fn found_with(
     program: &Observed,
     options: &[&str],
 ) -> Result<Value, String> {
-    let found = diagnosed(context, program.pid, options)?;
-    let finding = found.finding(rule).ok_or_else(|| format!("{rule} does not fire: {}", found.document))?;
-    is_about(finding, program)?;
-    Ok(finding.clone())
+    let pid = format!("--pid={}", program.pid);
+    let finding = Diagnosed::fires(context, &[&[WINDOW, &pid], options].concat(), rule)?;
+    is_about(&finding, program)?;
+    Ok(finding)
 }
 
 pub fn found(context: &Context, rule: &str, program: &Observed) -> Result<Value, String> {
@@ -115,7 +116,8 @@ pub fn silent_with(
     program: &Observed,
     options: &[&str],
 ) -> Result<(), String> {
-    let found = diagnosed(context, program.pid, options)?;
+    let pid = format!("--pid={}", program.pid);
+    let found = Diagnosed::with(context, &[&[WINDOW, &pid], options].concat())?;
     // Silence counts only where the rule was examined for this program.
     let lacks = [&found.document["not_examined"], &found.document["not_examined_processes"]];
     let lacks = lacks.map(ToString::to_string).join("");
@@ -125,11 +127,6 @@ pub fn silent_with(
 
 pub fn silent(context: &Context, rule: &str, program: &Observed) -> Result<(), String> {
     silent_with(context, rule, program, &[])
-}
-
-fn diagnosed(context: &Context, pid: u32, options: &[&str]) -> Result<Diagnosed, String> {
-    let pid = format!("--pid={pid}");
-    Diagnosed::with(context, &[&["--window=2s", &pid], options].concat())
 }
 
 /// The words before the program in the first command of a finding's mends that starts it again.

@@ -8,7 +8,7 @@ use nodewise_machine::Bytes;
 use serde_json::Value;
 
 use super::{
-    BALANCING, MEMORY, about, about_nodes, at_work, fires_about, is_silent, is_silent_about, names, pool,
+    BALANCING, MEMORY, about, about_nodes, at_work, is_silent, is_silent_about, left_about, names, pool,
     restart, started_by, within,
 };
 use crate::checks::doctor::{Diagnosed, run};
@@ -60,7 +60,7 @@ pub fn wanderer(context: &Context) -> Result<(), String> {
     // One window in four ends where it began.
     let mut found = None;
     for _ in 0..LOOKS {
-        found = fires_about(context, rule, &[program.pid])?;
+        found = left_about(context, rule, &[program.pid])?;
         if found.is_some() {
             break;
         }
@@ -264,7 +264,7 @@ pub fn forking_store(context: &Context) -> Result<(), String> {
     same(&format!("whether {} KiB are small copies", store.copied), store.copied < 4 << 10, true)?;
     let name = fs::read_to_string(format!("/proc/{}/comm", store.child.id())).unwrap_or_default();
     same("name", name.trim(), "redis-server")?;
-    let left = fires_about(context, "thp-and-fork", &[store.child.id()])?;
+    let left = left_about(context, "thp-and-fork", &[store.child.id()])?;
     left.map_or(Ok(()), |finding| Err(format!("thp-and-fork fires: {finding}")))
 }
 

@@ -6,7 +6,7 @@ use nodewise_machine::{CpuId, NodeId};
 use serde_json::Value;
 
 use super::group::Group;
-use super::{BALANCING, MEMORY, about, fires_about, is_about, is_silent_about, restart, started_by, within};
+use super::{BALANCING, MEMORY, about, is_about, is_silent_about, left_about, restart, started_by, within};
 use crate::checks::same;
 use crate::filter::{self, EPERM, POLICY_CALLS};
 use crate::nodewise::Context;
@@ -127,7 +127,7 @@ pub fn quota(context: &Context) -> Result<(), String> {
     let words = restart(context, &finding)?;
     let program = started_by(&group.inside(words.iter().map(String::as_str)), &way)?;
     same("threads", observer::threads(program.pid)?.len(), 3)?;
-    let left = fires_about(context, rule, &[program.pid])?;
+    let left = left_about(context, rule, &[program.pid])?;
     left.map_or(Ok(()), |finding| {
         is_about(&finding, &program).and(Err(format!("{rule} still fires: {finding}")))
     })

@@ -46,7 +46,12 @@ impl Real {
         }
     }
 
-    /// The finding of a rule about it.
+    /// The finding of a rule that fires about it.
+    fn fires(&self, context: &Context, rule: &str) -> Result<Value, String> {
+        Diagnosed::fires(context, &["--window=2s", &format!("--pid={}", self.0.id())], rule)
+    }
+
+    /// The finding of a rule about it in one window.
     fn finding(&self, context: &Context, rule: &str) -> Result<Option<Value>, String> {
         let pid = format!("--pid={}", self.0.id());
         let found = Diagnosed::with(context, &["--window=2s", &pid])?;
@@ -119,7 +124,7 @@ pub fn openmp(context: &Context) -> Result<(), String> {
         Ok(real)
     };
     let real = started(std::slice::from_ref(&program))?;
-    let finding = real.finding(context, rule)?.ok_or("openmp-unbound does not fire")?;
+    let finding = real.fires(context, rule)?;
     same("process", finding["subject"]["pid"].as_u64(), Some(u64::from(real.0.id())))?;
     let library = evidence(&finding, "library")?["text"].as_str().unwrap_or_default();
     same(&format!("whether {library} is that of GCC"), library.starts_with("libgomp.so"), true)?;
@@ -179,7 +184,7 @@ pub fn java_void(context: &Context) -> Result<(), String> {
     let enter = format!("echo $$ > {} && exec \"$@\"", group.tasks());
     let enter = ["sh", "-c", &enter, "sh"].map(str::to_owned);
     let real = started(&enter, "Disabled")?;
-    let finding = real.finding(context, rule)?.ok_or("jvm-numa-void does not fire")?;
+    let finding = real.fires(context, rule)?;
     about_nodes(&finding, &[a, c])?;
     same(
         "nodes of its memory",
@@ -206,7 +211,7 @@ type Start<'a> = dyn Fn(&[String], &str) -> Result<Real, String> + 'a;
 fn misaligned(context: &Context, rule: &str, [a, c]: [NodeId; 2], started: &Start<'_>) -> Result<(), String> {
     let words = [context.path(), "run", &format!("--cpunodebind={a},{c}"), "--"].map(str::to_owned);
     let real = started(&words, "Enabled")?;
-    let finding = real.finding(context, rule)?.ok_or("jvm-numa-void does not fire on CPUs of two nodes")?;
+    let finding = real.fires(context, rule)?;
     drop(real);
     // Its CPUs are as before.
     let real = started(&[&words[..], &before_command(context, &finding)?].concat(), "Enabled")?;

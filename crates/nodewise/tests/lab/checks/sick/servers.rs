@@ -68,7 +68,7 @@ pub fn half_used(context: &Context) -> Result<(), String> {
     // One for each node is what the manual advises.
     let other = Nodes::find(context)?.cpus[2];
     let second = proxy.at_work::<&str>(&[], &format!("kib=1024 cpu={other}"))?;
-    let both = super::fires_about(context, rule, &[program.pid, second.pid])?;
+    let both = super::left_about(context, rule, &[program.pid, second.pid])?;
     same("finding about one for each node", both, None)?;
     drop((program, second));
     // With this line it leaves its affinity as it was started.
@@ -156,7 +156,7 @@ pub fn ranks(context: &Context) -> Result<(), String> {
     let way = format!("kib=1024 workers={}", cpus.map(|cpu| cpu.to_string()).join("+"));
     let both = |rank: u32| Ok::<_, String>([rank, parent(rank)?]);
     let rank = program.at_work(&[&launcher], &way)?;
-    let finding = super::fires_about(context, rule, &both(rank.pid)?)?.ok_or("it does not fire")?;
+    let finding = super::fires_about(context, rule, &both(rank.pid)?)?;
     same("launcher", finding["subject"]["pid"].as_u64(), Some(u64::from(parent(rank.pid)?)))?;
     same("busy threads", evidence(&finding, "its busy threads")?["count"].as_u64(), Some(4))?;
     let own = evidence(&finding, &format!("CPUs of \"xhpl\" ({})", rank.pid))?.to_string();
@@ -166,6 +166,6 @@ pub fn ranks(context: &Context) -> Result<(), String> {
     let words: Vec<&str> =
         words.iter().map(|word| if word == "mpirun" { launcher.as_str() } else { word }).collect();
     let rank = program.at_work(&words, &way)?;
-    let left = super::fires_about(context, rule, &both(rank.pid)?)?;
+    let left = super::left_about(context, rule, &both(rank.pid)?)?;
     left.map_or(Ok(()), |finding| Err(format!("{rule} still fires: {finding}")))
 }

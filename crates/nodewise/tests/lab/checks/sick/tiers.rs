@@ -132,8 +132,7 @@ pub fn past_a_binding(context: &Context) -> Result<(), String> {
         }
     }
     let pids: Vec<u32> = programs.iter().map(|program| program.pid).collect();
-    let finding = fires_about(context, rule, &pids)?;
-    let finding = finding.ok_or_else(|| {
+    let finding = fires_about(context, rule, &pids).map_err(|_| {
         let demoted = fs::read_to_string("/proc/vmstat").unwrap_or_default();
         let demoted = demoted.lines().filter(|line| line.starts_with("pgdemote")).collect::<Vec<_>>();
         let places = programs.iter_mut().map(|program| on_node(program, slow)).collect::<Vec<_>>();
