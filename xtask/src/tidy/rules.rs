@@ -10,8 +10,8 @@ const PURE: [&str; 4] = ["machine", "model", "diagnose", "view"];
 const EFFECTS: [&str; 8] =
     ["std::env", "std::fs", "std::net", "std::os", "std::process", "std::thread", "libc", "rustix"];
 /// Crates that read /sys and /proc (invariant 2). libnuma has no standard library below it and
-/// cannot use source; xtask is not part of the program.
-const READERS: [&str; 3] = ["source", "libnuma", "xtask"];
+/// cannot use source; conformance shares no parser with what it checks; xtask is not part of the program.
+const READERS: [&str; 4] = ["source", "libnuma", "conformance", "xtask"];
 /// Where the list of processes is read between `fork(2)` and the end of a process, without memory or locks,
 /// so that nothing of source can be called.
 const BETWEEN: &str = "crates/syscall/src/guard/";
@@ -22,8 +22,9 @@ const UNSAFE: [&str; 3] = ["crates/syscall/", "crates/measure/src/kernel", "crat
 const WITH_UNSAFE: [&str; 3] = ["syscall", "measure", "libnuma"];
 /// Crates that print (invariant 4).
 const PRINTERS: [&str; 3] = ["nodewise", "compat", "xtask"];
-/// Crates that write files: captures, guests' folders, what the user names, boot files (invariant 11).
-const WRITERS: [&str; 5] = ["source", "lab", "nodewise", "boot", "xtask"];
+/// Crates that write files: captures, guests' folders, settings of a guest's kernel, what the user names, boot files
+/// (invariant 11).
+const WRITERS: [&str; 6] = ["source", "lab", "conformance", "nodewise", "boot", "xtask"];
 /// Functions that change the file system.
 const WRITES: [&str; 16] = [
     "fs::write",

@@ -20,7 +20,7 @@ mod moving;
 mod policies;
 mod pools;
 mod running;
-mod scripts;
+pub mod scripts;
 mod short;
 mod sick;
 mod soak;

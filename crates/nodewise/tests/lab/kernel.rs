@@ -1,32 +1,13 @@
 //! The kernel's own words, read without any of nodewise's parsers, so that the two can differ.
 
-use nodewise_machine::NodeCounters;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
+pub use nodewise_conformance::kernel::{line, list, numastat, online_nodes};
+
 const NODES: &str = "/sys/devices/system/node";
-
-pub fn line(path: &str) -> Result<String, String> {
-    fs::read_to_string(path).map(|text| text.trim().to_owned()).map_err(|error| format!("{path}: {error}"))
-}
-
-/// Numbers of a list such as `0-3,8`.
-pub fn list(text: &str) -> Vec<u32> {
-    let number = |text: &str| text.parse::<u32>().expect("the kernel prints numbers");
-    text.split(',')
-        .filter(|item| !item.is_empty())
-        .flat_map(|item| match item.split_once('-') {
-            Some((first, last)) => number(first)..=number(last),
-            None => number(item)..=number(item),
-        })
-        .collect()
-}
-
-pub fn online_nodes() -> Vec<u32> {
-    list(&line(&format!("{NODES}/online")).expect("the guest has nodes"))
-}
 
 pub fn cpus_of(node: u32) -> Vec<u32> {
     list(&line(&format!("{NODES}/node{node}/cpulist")).expect("a node has a cpulist"))
@@ -105,18 +86,4 @@ pub fn node_ranges() -> Vec<(u32, u64, u64)> {
         Some((node.trim().parse().ok()?, address(first)?, address(last)?))
     };
     lines.skip(1).map_while(range).collect()
-}
-
-/// The counters of every node.
-pub fn numastat() -> BTreeMap<u32, NodeCounters> {
-    let read = |node: u32| {
-        let text = fs::read_to_string(format!("{NODES}/node{node}/numastat")).expect("a node has a numastat");
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("numastat has the field");
-            line.trim().parse().expect("a counter is a number")
-        };
-        let counters = NodeCounters::from_names(field);
-        (node, counters)
-    };
-    online_nodes().into_iter().map(read).collect()
 }

@@ -9,7 +9,6 @@
 
 mod arm64;
 mod checks;
-mod cpuset;
 #[path = "../cli/filter.rs"]
 mod filter;
 mod firmware;
@@ -21,21 +20,19 @@ mod observer;
 mod probe;
 #[path = "../../../compat/tests/golden/program.rs"]
 mod program;
-mod random;
-mod script;
-mod setting;
 mod sick_guests;
 mod watchdog;
 mod zoneinfo;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use nodewise_conformance::machines::{self, Drawn};
+use nodewise_conformance::{cpuset, drawer, random, setting};
 use nodewise_lab::kernel::{DEFAULT_VERSION, TESTED_VERSIONS};
 use nodewise_lab::{Arch, KernelChoice};
 use nodewise_machine::Bytes;
 
-use crate::checks::{Extent, Load};
+use crate::checks::{Extent, Load, scripts};
 use crate::guest::{Guest, Plan};
-use crate::random::Drawn;
 use crate::sick_guests::SICK;
 
 /// The machines: architecture, name, and a spec for the lab.
@@ -90,6 +87,7 @@ fn main() {
         Some("--guest") => return guest::supervise(&words[1..]),
         Some("--checks") => return checks::run_all(&Plan::read(&words[2..]), &words[1]),
         Some("--probe") => return probe::run(&words[1..]),
+        Some(scripts::PROGRAM) => return scripts::program(&words[1]),
         Some("--observed") => return observed::run(&words[1..]),
         Some("--hangs") => return watchdog::hang(),
         _ => {}
@@ -131,7 +129,7 @@ fn main() {
         Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let drawn = drawn.into_iter().map(|(kernel, seed)| {
-        let draw = if arch == Arch::X86 { random::machine } else { random::plain_machine };
+        let draw = if arch == Arch::X86 { machines::machine } else { machines::plain_machine };
         let Drawn { spec, append, qemu } = draw(seed);
         let plan = Plan { append, qemu, scripts: scripts(seed), ..Plan::new(arch, spec, Extent::Model) };
         let other = if kernel == fixed_kernel { String::new() } else { format!("-linux-{kernel}") };
@@ -207,7 +205,7 @@ fn choice(kernel: &str) -> KernelChoice {
 
 /// Of a small table chance would leave out what is rare.
 fn table_has_all_kinds() -> Result<(), Failed> {
-    let machines: Vec<Drawn> = DRAWN.iter().map(|(_, seed)| random::machine(*seed)).collect();
+    let machines: Vec<Drawn> = DRAWN.iter().map(|(_, seed)| machines::machine(*seed)).collect();
     let count = |has: &dyn Fn(&Drawn) -> bool| machines.iter().filter(|machine| has(machine)).count();
     let is_emulated =
         |drawn: &Drawn, by: &str| drawn.append.as_deref().is_some_and(|word| word.ends_with(by));

@@ -13,8 +13,8 @@ use nodewise_syscall::{NodeBuffer, PageKind};
 
 use super::counters::Background;
 use super::model::{Drawn, Touched, release, scope};
+use crate::drawer::homes;
 use crate::nodewise::Context;
-use crate::script::homes;
 use crate::setting::{self, Setting};
 use crate::zoneinfo::{self, Reclaim, Zone};
 
@@ -226,7 +226,8 @@ impl<'a> Filling<'a> {
             }
         }
         let (_, memory) = self.played(zones, Free::As(more), touched.address, false)?;
-        touched.gained.compare(memory.counters(), Background::beside_a_full_node(self.drawn.kib / 4))
+        touched.gained.compare(memory.counters(), Background::beside_a_full_node(self.drawn.kib / 4))?;
+        Ok(())
     }
 
     /// How far the page at which the node yields may be from the model's: by what the lists of the CPUs have

@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use super::counters::Gained;
 use super::same;
+use crate::drawer::{any_policy, homes};
 use crate::kernel;
 use crate::nodewise::Context;
 use crate::random::Random;
-use crate::script::{any_policy, homes};
 
 /// Policies that are set and read back, and requests whose pages are looked up, in each guest.
 const POLICIES: u64 = 400;

@@ -9,9 +9,10 @@ use nodewise_syscall::advice::advise;
 use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, CallError, NodeBuffer, PageKind};
 
+use crate::nodes::PAGE;
 use crate::script::MappingKind;
+use crate::trace::MadeMapping;
 
-pub const PAGE: u64 = 4096;
 /// A file of tmpfs: guests have one at /run.
 const FILE: &str = "/run/nodewise-script";
 
@@ -21,13 +22,17 @@ enum Memory {
     File(SharedMemory, u64),
 }
 
+/// A mapping, unmapped when dropped.
 pub struct Mapping {
     pub kind: MappingKind,
     memory: Memory,
 }
 
 impl Mapping {
-    /// A mapping of this many pages that no one has touched.
+    /// Maps this many pages, which no one has touched.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
     pub fn new(kind: MappingKind, pages: u64) -> Result<Self, String> {
         let size = Bytes::new(pages * PAGE);
         let own = |kind: PageKind| -> Result<Memory, CallError> {
@@ -44,6 +49,7 @@ impl Mapping {
         Ok(Self { kind, memory })
     }
 
+    /// Its first byte.
     pub fn address(&self) -> usize {
         match &self.memory {
             Memory::Own(buffer) => buffer.address(),
@@ -51,6 +57,7 @@ impl Mapping {
         }
     }
 
+    /// Its number of small pages.
     pub fn pages(&self) -> u64 {
         match &self.memory {
             Memory::Own(buffer) => buffer.length().get() / PAGE,
@@ -58,15 +65,26 @@ impl Mapping {
         }
     }
 
+    /// The facts about it that a program needs to map the same.
+    pub fn made(&self) -> MadeMapping {
+        let (kind, address, pages, inode) = (self.kind, self.address(), self.pages(), self.inode());
+        MadeMapping { kind, address, pages, inode }
+    }
+
     /// The number by address of one of its pages.
     pub fn page(&self, number: u64) -> u64 {
         self.address() as u64 / PAGE + number
     }
 
+    /// The inode's number, of a file.
     pub fn inode(&self) -> Option<u64> {
         if let Memory::File(_, inode) = self.memory { Some(inode) } else { None }
     }
 
+    /// Writes to a page.
+    ///
+    /// # Errors
+    /// The kernel gives no page.
     pub fn write(&mut self, number: u64) -> Result<(), String> {
         let at = (number * PAGE) as usize;
         match &mut self.memory {

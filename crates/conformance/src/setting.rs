@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use nodewise_source::parse::choice;
-
 use crate::kernel;
 
 /// A file of settings with the text that it had; put back when dropped.
@@ -13,21 +11,33 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Keeps a setting.
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub fn keep(path: impl Into<String>) -> Result<Self, String> {
         let path = path.into();
         let line = kernel::line(&path)?;
         // Of several choices the one in brackets is in force.
-        let before = choice::parse(&line).map_or(line, |choice| choice.chosen);
+        let chosen = line.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0.to_owned()));
+        let before = chosen.unwrap_or(line);
         Ok(Self { before, path })
     }
 
     /// Keeps a setting and gives it another value.
+    ///
+    /// # Errors
+    /// It cannot be read, or refuses the value.
     pub fn with(path: impl Into<String>, value: &str) -> Result<Self, String> {
         let setting = Self::keep(path)?;
         setting.set(value)?;
         Ok(setting)
     }
 
+    /// Gives it another value.
+    ///
+    /// # Errors
+    /// It refuses the value.
     pub fn set(&self, value: &str) -> Result<(), String> {
         write(&self.path, value)
     }
@@ -40,6 +50,9 @@ impl Drop for Setting {
 }
 
 /// Writes a file of the kernel's.
+///
+/// # Errors
+/// The kernel refuses it; the message names the file.
 pub fn write(path: &str, value: &str) -> Result<(), String> {
     fs::write(path, value).map_err(|error| format!("{path}: {error}"))
 }

@@ -5,95 +5,13 @@ use nodewise_syscall::PageScope;
 use nodewise_syscall::arguments::BindOptions;
 
 use crate::random::Random;
+use crate::script::{BLOCK, Call, MappingKind, Member, Part, PoolStep, Script, Step};
 
 /// Calls in a script.
 const CALLS: u64 = 14;
 /// The most pages of a mapping of small pages, and the most huge pages of another.
 const MOST_PAGES: u64 = 48;
 const MOST_BLOCKS: u64 = 3;
-/// Small pages in a huge one.
-pub const BLOCK: u64 = 512;
-
-/// The parts of a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MappingKind {
-    Small,
-    /// Transparent huge pages.
-    Huge,
-    /// A file of tmpfs, from this page of it on.
-    File(u64),
-}
-
-/// Who of a program and its child does something.
-pub use nodewise_model::oracle::task::family::Member;
-
-/// A step while a program has a child that shares its memory.
-#[derive(Clone, Debug)]
-pub enum Step {
-    RunOn(Member, NodeId),
-    /// Write to these pages of a mapping, in this order.
-    Write(Member, usize, Vec<u64>),
-    /// The policy of the parent.
-    SetPolicy(MemPolicy),
-    /// The policy of the parent's mapping, without a look at what is there.
-    Bind(Part, MemPolicy),
-}
-
-/// A part of a mapping, in pages.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// The number of the mapping, from 0.
-    pub mapping: usize,
-    pub first: u64,
-    pub count: u64,
-}
-
-/// One step of a script.
-#[derive(Clone, Debug)]
-pub enum Call {
-    /// Go to a CPU of this node.
-    RunOn(NodeId),
-    SetPolicy(MemPolicy),
-    /// A mapping of this many small pages.
-    Map(MappingKind, u64),
-    /// Touch these pages of a mapping, in this order.
-    Touch(usize, Vec<u64>),
-    Bind(Part, MemPolicy, BindOptions),
-    SetHome(Part, NodeId),
-    /// `cpuset.mems`.
-    Restrict(NodeSet),
-    Migrate(NodeSet, NodeSet),
-    /// Each page to the node beside it.
-    Move(usize, Vec<(u64, NodeId)>),
-    /// Start a program that touches this many pages.
-    Program(u64),
-    /// Keep a mapping from children, from now on.
-    Keep(usize),
-    /// Have a child for so long.
-    Fork(Vec<Step>),
-    /// With this many pages in the nodes' pools of huge pages, map some for so long.
-    Pool {
-        pools: Vec<(NodeId, u64)>,
-        pages: u64,
-        steps: Vec<PoolStep>,
-    },
-}
-
-/// A step while a program has memory from the pools; pages are numbered from 0.
-#[derive(Clone, Debug)]
-pub enum PoolStep {
-    Touch(u64),
-    Bind(MemPolicy, BindOptions),
-    Move(u64, NodeId),
-    Migrate(NodeSet, NodeSet),
-}
-
-/// A script, and the weights that nodes have while it runs.
-#[derive(Clone, Debug)]
-pub struct Script {
-    pub weights: Vec<(NodeId, u32)>,
-    pub calls: Vec<Call>,
-}
 
 /// Draws scripts for a machine.
 pub struct Drawer<'a> {

@@ -6,33 +6,34 @@ use nodewise_model::oracle::task::family::Family;
 use nodewise_syscall::fork::Twin;
 use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
 
-use super::super::same;
-use super::mapping::PAGE;
-use super::stage::{Answer, Stage, is_alone, located, of_kernel, of_model, same_nodes};
+use super::{Stage, is_alone, of_kernel, of_model};
+use crate::difference::{Aspect, Trouble, alike};
+use crate::nodes::{Nodes, PAGE};
 use crate::script::{MappingKind, Member, Step};
+use crate::trace::Answer;
 
 impl Stage<'_> {
-    pub fn fork(&mut self, steps: &[Step]) -> Result<(), String> {
+    pub(super) fn fork(&mut self, steps: &[Step]) -> Result<(), Trouble> {
         // A page that waits on another CPU for its place in the kernel's lists has one user more, and would
         // be copied for its last owner too. Moving pages from nodes to themselves puts all in their places.
         let nodes = self.task.allowed();
         pages::migrate(Task::CURRENT, nodes, nodes).map_err(|error| error.to_string())?;
         let mut twin = Twin::fork().map_err(|error| format!("fork: {error}"))?;
         let mut family = Family::fork(self.task.clone());
+        self.trace.forks.push(Vec::new());
         for step in steps {
-            let done = self.family_step(&mut twin, &mut family, step);
-            done.and_then(|()| self.compare_child(&twin, &family))
-                .map_err(|why| format!("{step:?}: {why}"))?;
+            self.family_step(&mut twin, &mut family, step)?;
+            self.compare_child(&twin, &family)?;
         }
         drop(twin);
         self.task = family.end(&mut self.memory);
         Ok(())
     }
 
-    fn family_step(&mut self, twin: &mut Twin, family: &mut Family, step: &Step) -> Result<(), String> {
+    fn family_step(&mut self, twin: &mut Twin, family: &mut Family, step: &Step) -> Result<(), Trouble> {
         let answers = match step {
             Step::RunOn(member, node) => {
-                let cpu = self.context.seen.cpus_of(*node).first().ok_or("the node has a CPU")?;
+                let cpu = self.arena.machine.cpus_of(*node).first().ok_or("the node has a CPU")?;
                 let task = if *member == Member::Child { twin.task() } else { Task::CURRENT };
                 family.call(*member, |task| task.run_on(*node));
                 (of_kernel(affinity::set_cpus(task, &CpuSet::from_iter([cpu]))), Ok(()))
@@ -55,7 +56,7 @@ impl Stage<'_> {
                 (of_kernel(kernels), of_model(ours))
             }
         };
-        same("the answers of kernel and model", answers.0, answers.1)
+        self.answered(&step.text(), answers.0, answers.1)
     }
 
     fn write(
@@ -65,7 +66,7 @@ impl Stage<'_> {
         member: Member,
         mapping: usize,
         number: u64,
-    ) -> Result<(), String> {
+    ) -> Result<(), Trouble> {
         let page = self.page(mapping, number);
         let task = match member {
             Member::Parent => {
@@ -76,7 +77,7 @@ impl Stage<'_> {
                 let kernels = of_kernel(twin.write((page * PAGE) as usize, PAGE as usize));
                 let has = family.member(member).is_mapped(page);
                 let ours: Answer = if has { Ok(()) } else { Err("ENOMEM".to_owned()) };
-                same("the answers of kernel and model", kernels, ours)?;
+                self.answered(&format!("the child's write to page {number} of m{mapping}"), kernels, ours)?;
                 twin.task()
             }
         };
@@ -91,15 +92,30 @@ impl Stage<'_> {
     }
 
     /// Where the two have their pages.
-    fn compare_child(&self, twin: &Twin, family: &Family) -> Result<(), String> {
+    fn compare_child(&mut self, twin: &Twin, family: &Family) -> Result<(), Trouble> {
+        let members = [(Member::Parent, Task::CURRENT), (Member::Child, twin.task())];
+        let mut looks = Vec::new();
         for (number, mapping) in self.mappings.iter().enumerate() {
             let pages = mapping.page(0)..mapping.page(mapping.pages());
-            for (member, task) in [(Member::Parent, Task::CURRENT), (Member::Child, twin.task())] {
-                let ours: Vec<_> = pages.clone().map(|page| family.member(member).node_of(page)).collect();
-                let kernels = located(task, pages.clone())?;
-                same_nodes(&format!("mapping {number} of {member:?}"), &ours, &kernels)?;
+            for (member, task) in members {
+                let ours = pages.clone().map(|page| family.member(member).node_of(page)).collect();
+                looks.push((number, member, Nodes(ours), task, pages.clone()));
             }
         }
-        Ok(())
+        let ours = looks.iter().map(|(number, member, nodes, ..)| (*number, *member, nodes.clone()));
+        let last = self.trace.forks.last_mut().ok_or("a child without a fork")?;
+        *last = ours.collect();
+        looks.into_iter().try_for_each(|(number, member, ours, task, pages)| {
+            let kernels = Nodes::located(task, pages)?;
+            alike(Aspect::Pages, &format!("pages of m{number} of {}", member_text(member)), &kernels, &ours)
+        })
+    }
+}
+
+/// The member in words.
+const fn member_text(member: Member) -> &'static str {
+    match member {
+        Member::Parent => "the parent",
+        Member::Child => "the child",
     }
 }

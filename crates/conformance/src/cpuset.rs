@@ -15,6 +15,10 @@ pub struct Cpuset {
 }
 
 impl Cpuset {
+    /// Makes a group with these CPUs and memory nodes.
+    ///
+    /// # Errors
+    /// The kernel has no cpusets, or refuses the lists.
     pub fn new(cpus: &str, mems: &str) -> Result<Self, String> {
         write(&format!("{GROUPS}/cgroup.subtree_control"), "+cpuset")?;
         let folder = format!("{GROUPS}/nodewise-test");
@@ -26,11 +30,17 @@ impl Cpuset {
     }
 
     /// Changes the memory nodes of all that are inside.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
     pub fn allow(&self, mems: &str) -> Result<(), String> {
         write(&format!("{}/cpuset.mems", self.folder), mems)
     }
 
     /// Puts this process inside, until the group is gone.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
     pub fn enter(&self) -> Result<(), String> {
         write(&self.tasks(), &std::process::id().to_string())
     }

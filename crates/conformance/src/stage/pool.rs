@@ -8,11 +8,12 @@ use nodewise_model::oracle::task::pooled::Pooled;
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::{Advice, HugePageSize, NodeBuffer, PageKind, PageScope, Task, mempolicy, pages};
 
-use super::super::same;
-use super::mapping::PAGE;
-use super::stage::{Answer, Stage, located, of_kernel, of_model, present};
+use super::{Stage, of_kernel, of_model, present};
+use crate::difference::{Aspect, Trouble, alike};
 use crate::kernel;
+use crate::nodes::{Nodes, PAGE};
 use crate::script::{BLOCK, PoolStep};
+use crate::trace::{Answer, ExpectedPool};
 
 const HUGE: u64 = BLOCK * PAGE;
 
@@ -46,27 +47,32 @@ impl Drop for Pools {
 }
 
 impl Stage<'_> {
-    pub fn pool(&mut self, asked: &[(NodeId, u64)], pages: u64, steps: &[PoolStep]) -> Result<(), String> {
+    pub(super) fn pool(
+        &mut self,
+        asked: &[(NodeId, u64)],
+        pages: u64,
+        steps: &[PoolStep],
+    ) -> Result<(), Trouble> {
         let pools = Pools::fill(asked)?;
         let size = Bytes::new(pages * HUGE);
         let mapping = NodeBuffer::reserve(size, PageKind::Hugetlb(HugePageSize::MIB_2), None);
         let ours = Pooled::map(Pool::with(&pools.0), pages as usize, &self.task);
-        let what = format!("mapping from pools of {:?}", pools.0);
+        self.trace.pools.push(ExpectedPool::default());
         let kernels: Answer =
             mapping.as_ref().map(drop).map_err(|error| error.errno.name().unwrap_or("?").to_owned());
-        same(&what, ours.as_ref().map(drop).map_err(|errno| errno.name().to_owned()), kernels)?;
+        let predicted = ours.as_ref().map(drop).map_err(|errno| errno.name().to_owned());
+        self.answered(&format!("mmap of {pages} pages from the pools"), kernels, predicted)?;
         let (Ok(mapping), Ok(mut ours)) = (mapping, ours) else { return Ok(()) };
         for step in steps {
-            let done = self.pool_step(mapping.address(), &mut ours, step);
-            done.and_then(|()| compare(mapping.address(), &ours))
-                .map_err(|why| format!("{step:?} with pools of {:?}: {why}", pools.0))?;
+            self.pool_step(mapping.address(), &mut ours, step)?;
+            self.compare_pool(mapping.address(), &ours)?;
         }
         // Its pages go back before the pools are emptied.
         drop(mapping);
         Ok(())
     }
 
-    fn pool_step(&mut self, start: usize, ours: &mut Pooled, step: &PoolStep) -> Result<(), String> {
+    fn pool_step(&mut self, start: usize, ours: &mut Pooled, step: &PoolStep) -> Result<(), Trouble> {
         let address = |page: u64| start + (page * HUGE) as usize;
         let (task, memory) = (&mut self.task, &mut self.memory);
         let (ours, kernels) = match step {
@@ -92,22 +98,26 @@ impl Stage<'_> {
                 (of_model(answer), of_kernel(kernels))
             }
         };
-        same("the answers of model and kernel", ours, kernels)
+        self.answered(&step.text(), kernels, ours)
     }
-}
 
-/// Holds pages and pools of the model and the kernel together.
-fn compare(start: usize, ours: &Pooled) -> Result<(), String> {
-    let first_pages = (0..ours.nodes().len()).map(|page| start + page * HUGE as usize);
-    let mut kernels = Vec::new();
-    for address in first_pages {
-        let page = address as u64 / PAGE;
-        kernels.extend(located(Task::CURRENT, page..page + 1)?);
+    /// Compares pages and pools of the model and the kernel.
+    fn compare_pool(&mut self, start: usize, ours: &Pooled) -> Result<(), Trouble> {
+        let nodes = Nodes(ours.nodes().to_vec());
+        let free: Vec<(NodeId, u64)> = ours.pool().free().iter().map(|(node, free)| (*node, *free)).collect();
+        let last = self.trace.pools.last_mut().ok_or("pages without a pool")?;
+        *last = ExpectedPool { address: Some(start), nodes: nodes.clone(), free: free.clone() };
+        let mut kernels = Nodes::default();
+        for page in 0..nodes.0.len() as u64 {
+            let first = start as u64 / PAGE + page * BLOCK;
+            kernels.0.extend(Nodes::located(Task::CURRENT, first..first + 1)?.0);
+        }
+        alike(Aspect::Pages, "huge pages from the pools", &kernels, &nodes)?;
+        for (node, free) in free {
+            let kernels = kernel::line(&path(node, "free_hugepages"))?;
+            let what = format!("free huge pages of node {node}");
+            alike(Aspect::Pools, &what, &kernels, &free.to_string())?;
+        }
+        Ok(())
     }
-    same("nodes of the pages (the model's first)", ours.nodes(), &kernels)?;
-    for (node, free) in ours.pool().free() {
-        let kernels = kernel::line(&path(*node, "free_hugepages"))?;
-        same(&format!("free pages of node {node}"), free.to_string(), kernels)?;
-    }
-    Ok(())
 }

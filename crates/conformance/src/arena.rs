@@ -1,0 +1,116 @@
+//! A guest in which scripts are played: what is set while they are, and what they share.
+
+use nodewise_machine::{Machine, NodeId};
+use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::{Memory, Release, Weights};
+
+use crate::cpuset::Cpuset;
+use crate::difference::Trouble;
+use crate::script::Script;
+use crate::setting::{self, Setting};
+use crate::stage::Stage;
+use crate::trace::Trace;
+
+/// A page that follows its CPU would move while it is looked at; and a huge page is not to be made of small ones behind
+/// our back: the kernel waits before it looks for such, and here as long as it can.
+const SETTINGS: [(&str, &str); 2] = [
+    ("/proc/sys/kernel/numa_balancing", "0"),
+    ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295"),
+];
+/// The folder of the weights of weighted interleave.
+const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+/// The prediction: the release whose rules the model follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Prediction {
+    pub release: Release,
+    /// Changes the facts that the model starts from; tests make a rule wrong with it.
+    pub adjusted: fn(Surroundings) -> Surroundings,
+}
+
+impl Prediction {
+    /// The rules of a release as they are.
+    pub fn new(release: Release) -> Self {
+        Self { release, adjusted: |around| around }
+    }
+}
+
+/// The machine and its settings while scripts are played; these are put back when dropped.
+pub struct Arena {
+    pub machine: Machine,
+    /// The memory before any script.
+    pub memory: Memory,
+    pub prediction: Prediction,
+    /// The words that start a program; the number of its pages is added ([`crate::program::run`]).
+    pub program: Vec<String>,
+    pub group: Cpuset,
+    _kept: Vec<Setting>,
+}
+
+impl Arena {
+    /// Prepares a guest, which this process is alone in.
+    ///
+    /// # Errors
+    /// A setting is refused, or there are no cpusets.
+    pub fn new(
+        machine: Machine,
+        memory: Memory,
+        prediction: Prediction,
+        program: Vec<String>,
+    ) -> Result<Self, String> {
+        let mut kept = Vec::new();
+        // A kernel that is built without one of them does nothing of the kind.
+        for (path, value) in SETTINGS.into_iter().filter(|(path, _)| exists(path)) {
+            kept.push(Setting::with(path, value)?);
+        }
+        let nodes = machine.nodes_with_memory();
+        for path in nodes.iter().map(weight_path).filter(|path| exists(path)) {
+            kept.push(Setting::keep(path)?);
+        }
+        let group = Cpuset::new(&machine.online_cpus().to_string(), &nodes.to_string())?;
+        group.enter()?;
+        Ok(Self { machine, memory, prediction, program, group, _kept: kept })
+    }
+
+    /// Plays a script up to the first difference.
+    pub fn play(&self, script: &Script) -> (Result<(), Trouble>, Trace) {
+        let weights = match self.weights(script) {
+            Ok(weights) => weights,
+            Err(why) => return (Err(why.into()), Trace::default()),
+        };
+        let around = Surroundings { weights, ..Surroundings::new(&self.machine, self.prediction.release) };
+        let around = (self.prediction.adjusted)(around);
+        let played = std::thread::scope(|scope| {
+            // A thread takes its policy and its CPU with it when it ends.
+            scope.spawn(|| Stage::new(self, around).play(script)).join()
+        });
+        let (done, trace) =
+            played.unwrap_or_else(|_| (Err("the thread of a script panicked".into()), Trace::default()));
+        let allowed = self.group.allow(&self.machine.nodes_with_memory().to_string());
+        (done.and(allowed.map_err(Trouble::from)), trace)
+    }
+
+    /// The kernel's `nr_node_ids`: one more than the highest node that can be.
+    pub fn nr_node_ids(&self) -> u32 {
+        self.machine.possible_nodes.last().map_or(1, |node| node.number() + 1)
+    }
+
+    /// Gives the nodes the weights of a script, where this kernel has weights.
+    fn weights(&self, script: &Script) -> Result<Weights, String> {
+        if !exists(WEIGHTS) {
+            return Ok(Weights::new());
+        }
+        for (node, weight) in &script.weights {
+            setting::write(&weight_path(*node), &weight.to_string())?;
+        }
+        Ok(script.weights.iter().copied().collect())
+    }
+}
+
+fn weight_path(node: NodeId) -> String {
+    format!("{WEIGHTS}/node{node}")
+}
+
+fn exists(path: &str) -> bool {
+    std::path::Path::new(path).exists()
+}

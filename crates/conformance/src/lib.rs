@@ -1,0 +1,42 @@
+//! A kernel and the model beside each other: drawn machines, drawn scripts of system calls, and what differs.
+//!
+//! A script is played in a guest, by the kernel and by the model step by step: the answer to every call, the node of every
+//! page after it, policies and counters.
+//! `nodewise lab --check` and the tests of the lab play the same scripts.
+//!
+//! This crate reads and writes the files of the guest's kernel itself, and shares no parser with the rest: the two can
+//! then differ.
+//!
+//! # Modules
+//!
+//! - `random.rs` numbers from a seed; `machines.rs` drawn machines
+//! - `script.rs` scripts as data, `drawer.rs` drawing them, `text.rs` scripts in words
+//! - `arena.rs` a guest in which scripts are played; `stage.rs` one script in the kernel and in the model: in `stage/` a child
+//!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts
+//! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
+//! - `adapt.rs` scripts without some of their calls or pages
+//! - `trace.rs` what the model predicted in a play
+//! - `kernel.rs` the kernel's own words; `setting.rs` settings that are put back; `cpuset.rs` a control group
+#![forbid(unsafe_code)]
+
+pub mod adapt;
+pub mod arena;
+pub mod counters;
+pub mod cpuset;
+pub mod difference;
+pub mod drawer;
+pub mod kernel;
+pub mod machines;
+pub mod nodes;
+pub mod program;
+pub mod random;
+pub mod script;
+pub mod setting;
+mod stage;
+mod text;
+pub mod trace;
+
+pub use arena::{Arena, Prediction};
+pub use difference::{Difference, Trouble};
+pub use drawer::Drawer;
+pub use script::Script;
