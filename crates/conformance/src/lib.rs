@@ -1,7 +1,7 @@
 //! A kernel and the model beside each other: drawn machines, drawn scripts of system calls, and what differs.
 //!
 //! A script is played in a guest, by the kernel and by the model step by step: the answer to every call, the node of every
-//! page after it, policies and counters.
+//! page after it, policies and counters. What differs is shrunk to the fewest calls that show it, in the same guest.
 //! `nodewise lab --check` and the tests of the lab play the same scripts.
 //!
 //! This crate reads and writes the files of the guest's kernel itself, and shares no parser with the rest: the two can
@@ -14,12 +14,12 @@
 //! - `arena.rs` a guest in which scripts are played; `stage.rs` one script in the kernel and in the model: in `stage/` a child
 //!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
-//! - `adapt.rs` scripts without some of their calls or pages
 //! - `trace.rs` what the model predicted in a play
+//! - `shrink.rs` fewer calls that differ in the same way, `adapt.rs` scripts without some of their calls or pages
 //! - `kernel.rs` the kernel's own words; `setting.rs` settings that are put back; `cpuset.rs` a control group
 #![forbid(unsafe_code)]
 
-pub mod adapt;
+mod adapt;
 pub mod arena;
 pub mod counters;
 pub mod cpuset;
@@ -32,6 +32,7 @@ pub mod program;
 pub mod random;
 pub mod script;
 pub mod setting;
+pub mod shrink;
 mod stage;
 mod text;
 pub mod trace;
