@@ -22,6 +22,11 @@ impl Background {
         Self { pages: 400 + pages / 256, misses: 16 }
     }
 
+    /// Its pages, and the misses among them.
+    pub fn numbers(self) -> (u64, u64) {
+        (self.pages, self.misses)
+    }
+
     /// Where a node is full that the kernel wants pages of for itself.
     pub fn beside_a_full_node(pages: u64) -> Self {
         let room = Self::with_room(pages);

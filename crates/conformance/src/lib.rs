@@ -15,6 +15,7 @@
 //!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
 //! - `trace.rs` what the model predicted in a play
+//! - `outcome.rs` the outcome of a script as a guest reports it; `reproducer.rs` a C program that repeats a script
 //! - `shrink.rs` fewer calls that differ in the same way, `adapt.rs` scripts without some of their calls or pages
 //! - `kernel.rs` the kernel's own words; `setting.rs` settings that are put back; `cpuset.rs` a control group
 #![forbid(unsafe_code)]
@@ -28,8 +29,10 @@ pub mod drawer;
 pub mod kernel;
 pub mod machines;
 pub mod nodes;
+pub mod outcome;
 pub mod program;
 pub mod random;
+pub mod reproducer;
 pub mod script;
 pub mod setting;
 pub mod shrink;
@@ -40,4 +43,5 @@ pub mod trace;
 pub use arena::{Arena, Prediction};
 pub use difference::{Difference, Trouble};
 pub use drawer::Drawer;
+pub use outcome::{Found, Outcome, Shrinking};
 pub use script::Script;

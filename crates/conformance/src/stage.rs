@@ -146,7 +146,8 @@ impl<'a> Stage<'a> {
         let (done, gained) = Gained::while_doing(touch);
         done?;
         let ours = since(self.memory.counters(), &before);
-        gained.compare(&ours, Background::with_room(numbers.len() as u64))
+        let ours = self.trace.gains.insert(ours);
+        gained.compare(ours, Background::with_room(numbers.len() as u64))
     }
 
     fn touch(&mut self, mapping: usize, number: u64) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
+use crate::counters::Counted;
 use crate::nodes::Nodes;
 use crate::script::{MappingKind, Member};
 
@@ -54,6 +55,8 @@ pub struct Trace {
     /// Predicted nodes of the last look at each child: mapping, member and nodes.
     pub forks: Vec<Vec<(usize, Member, Nodes)>>,
     pub pools: Vec<ExpectedPool>,
+    /// The gains of the counters by the last pages that were touched.
+    pub gains: Option<Counted>,
     /// After the last call that was looked at.
     pub expected: Option<Expected>,
     /// Calls that were begun.

@@ -112,6 +112,8 @@ pub const LONG: &[(&str, Check)] = &[
     ("a_disk_fills_the_page_cache_of_the_node_that_reads_it", cache::disk),
     ("page_cache_makes_room_for_a_bound_program_and_files_in_memory_do_not", cache::bound),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
+    ("a_rule_of_the_model_that_is_wrong_is_found_in_few_calls", scripts::wrong_rule),
+    ("a_program_in_c_repeats_what_a_script_did", scripts::as_programs),
 ];
 
 /// Pages that move while programs run, on one machine: they take minutes.
@@ -339,7 +341,7 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
     println!("{END}");
 }
 
-/// What does not hold; empty where all does.
+/// The fault that a check found; empty where all holds.
 fn outcome(check: Check, context: &Context) -> String {
     match catch_unwind(AssertUnwindSafe(|| check(context))) {
         Ok(Ok(())) => String::new(),

@@ -1,9 +1,19 @@
 //! Drawn scripts, played by the kernel and by the model side by side: the answer to every call, the
 //! node of every page after it, and the policies.
 
-use nodewise_conformance::{Arena, Drawer, Prediction, program};
+use std::collections::BTreeSet;
+use std::mem::{Discriminant, discriminant};
+use std::path::Path;
+use std::process::Command;
+
+use nodewise_conformance::script::Call;
+use nodewise_conformance::{Arena, Drawer, Outcome, Prediction, Script, Shrinking, program, reproducer};
+use nodewise_model::Weights;
+use nodewise_model::oracle::task::Surroundings;
 
 use super::model::{memory, release};
+use super::moving::expect;
+use super::same;
 use crate::nodewise::Context;
 
 /// Scripts that are reported in full when many differ.
@@ -38,4 +48,80 @@ fn arena(context: &Context, prediction: Prediction) -> Result<Arena, String> {
 pub fn program(pages: &str) {
     let pages = pages.parse().expect("a number of pages");
     println!("{}", program::run(pages).expect("pages for a program of a script"));
+}
+
+/// Drawn scripts that are played until one differs.
+const MOST_DRAWN: u64 = 200;
+/// The most calls that show it.
+const MOST_CALLS: usize = 6;
+/// Scripts that become programs: enough for nearly all kinds of calls.
+const PROGRAMS: usize = 4;
+
+/// A model without weights for weighted interleaving is found, with few calls, and a program shows it.
+pub fn wrong_rule(context: &Context) -> Result<(), String> {
+    let forget = |around| Surroundings { weights: Weights::new(), ..around };
+    let prediction = Prediction { adjusted: forget, ..Prediction::new(release(context)) };
+    let arena = arena(context, prediction)?;
+    let first = context.scripts.start;
+    let outcomes = (first..first + MOST_DRAWN).map(|number| Outcome::new(&arena, number, Shrinking::Fully));
+    let found = outcomes.filter(|outcome| *outcome != Outcome::Same).take(1).collect::<Vec<_>>().pop();
+    let Some(Outcome::Differs(found)) = found else { return Err(format!("{found:?}")) };
+    println!("{}{} of {} calls: {}", crate::guest::FIGURE, found.length, found.drawn, found.calls.join("; "));
+    expect(found.length <= MOST_CALLS, || format!("{} calls: {:?}", found.length, found.calls))?;
+    expect(found.repeated > 0, || format!("no play repeats {:?}", found.calls))?;
+    expect(found.calls.iter().any(|call| call.contains("weighted interleave")), || {
+        format!("{:?}", found.calls)
+    })?;
+    let (code, output) = compiled("wrong", &found.program)?;
+    same(&format!("exit code of\n{}\n{output}", found.program), code, Some(1))?;
+    expect(output.contains("<- differs"), || output.clone())
+}
+
+/// A program in C does what the script of calls did that it was written from.
+pub fn as_programs(context: &Context) -> Result<(), String> {
+    let arena = arena(context, Prediction::new(release(context)))?;
+    let mut kinds: Vec<Discriminant<Call>> = Vec::new();
+    let mut written = BTreeSet::new();
+    for number in context.scripts.start.. {
+        let script = Drawer::script(&context.seen, number);
+        let new: Vec<_> =
+            script.calls.iter().map(discriminant).filter(|kind| !kinds.contains(kind)).collect();
+        if new.is_empty() {
+            continue;
+        }
+        kinds.extend(new);
+        repeated(&arena, &script, number)?;
+        written.insert(number);
+        if written.len() == PROGRAMS {
+            return Ok(());
+        }
+    }
+    Err("scripts have an end".to_owned())
+}
+
+fn repeated(arena: &Arena, script: &Script, number: u64) -> Result<(), String> {
+    let (done, trace) = arena.play(script);
+    done?;
+    let program = reproducer::program(script, &trace, &arena.machine, None);
+    let (code, output) = compiled(&format!("script-{number}"), &program)?;
+    let wrong: Vec<&str> =
+        output.lines().filter(|line| line.contains("<-") || line.contains("cannot")).collect();
+    same(&format!("exit code of script {number}\n{}\n{program}", wrong.join("\n")), code, Some(0))
+}
+
+/// Compiles a program and runs it: its exit code, and what it writes.
+fn compiled(name: &str, program: &str) -> Result<(Option<i32>, String), String> {
+    let folder = Path::new("/run/nodewise-programs");
+    let say = |error: std::io::Error| format!("{name}: {error}");
+    std::fs::create_dir_all(folder).map_err(say)?;
+    let source = folder.join(name).with_extension("c");
+    std::fs::write(&source, program).map_err(say)?;
+    let binary = folder.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).args([&binary, &source]);
+    let output = compiler.output().map_err(say)?;
+    expect(output.status.success(), || String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let output = Command::new(&binary).output().map_err(say)?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.code(), String::from_utf8_lossy(&text).into_owned()))
 }

@@ -1,0 +1,214 @@
+//! The outcome of a script, and the line by which a guest reports it to its host.
+
+use std::time::{Duration, Instant};
+
+use crate::arena::Arena;
+use crate::difference::{Aspect, Difference, Trouble};
+use crate::drawer::Drawer;
+use crate::reproducer;
+use crate::script::Script;
+use crate::shrink::shrunk;
+use crate::trace::Trace;
+
+/// Plays that shrinking one script may take, and its time.
+const ATTEMPTS: usize = 400;
+const TIME: Duration = Duration::from_secs(120);
+/// How often a script is played that differs in some plays only.
+const RARE: u32 = 5;
+/// How often what is left is played again.
+pub const REPEATS: u32 = 3;
+
+/// A script that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub difference: Difference,
+    /// The calls that are left, in words.
+    pub calls: Vec<String>,
+    /// The number of calls that are left, steps inside of a fork included, and that of the drawn script.
+    pub length: usize,
+    pub drawn: usize,
+    /// How many of [`REPEATS`] further plays differed too.
+    pub repeated: u32,
+    /// A C program that repeats it.
+    pub program: String,
+}
+
+/// The outcome of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Same,
+    Differs(Box<Found>),
+    /// It could not be played.
+    Failed(String),
+}
+
+/// Whether a script that differs is shrunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shrinking {
+    Fully,
+    /// Only what was not played is left out.
+    Not,
+}
+
+impl Outcome {
+    /// Plays the script with this number of a machine, and shrinks it when it differs.
+    pub fn new(arena: &Arena, number: u64, shrinking: Shrinking) -> Self {
+        let script = Drawer::script(&arena.machine, number);
+        match arena.play(&script) {
+            (Ok(()), _) => Self::Same,
+            (Err(Trouble::Failed(why)), _) => Self::Failed(why),
+            (Err(Trouble::Differs(difference)), trace) => {
+                Self::Differs(Box::new(Found::new(arena, &script, difference, trace, shrinking)))
+            }
+        }
+    }
+
+    /// The line of the script with a number.
+    pub fn line(&self, number: u64) -> String {
+        let number = number.to_string();
+        match self {
+            Self::Same => fields(&["same", &number]),
+            Self::Failed(why) => fields(&["failed", &number, why]),
+            Self::Differs(found) => {
+                let Difference { aspect, what, kernel, model } = &found.difference;
+                let [length, drawn] = [found.length, found.drawn].map(|count| count.to_string());
+                let repeated = found.repeated.to_string();
+                let head =
+                    ["differs", &number, aspect.word(), what, kernel, model, &length, &drawn, &repeated];
+                let calls = found.calls.iter().map(String::as_str);
+                fields(&head.into_iter().chain([found.program.as_str()]).chain(calls).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// Reads such a line: the script's number and its outcome.
+    pub fn parse(line: &str) -> Option<(u64, Self)> {
+        let mut fields = line.split('\t').map(unescaped);
+        let (kind, number) = (fields.next()?, fields.next()?.parse().ok()?);
+        let outcome = match kind.as_str() {
+            "same" => Self::Same,
+            "failed" => Self::Failed(fields.next()?),
+            "differs" => {
+                let word = fields.next()?;
+                let aspect = Aspect::ALL.into_iter().find(|aspect| aspect.word() == word)?;
+                let (what, kernel, model) = (fields.next()?, fields.next()?, fields.next()?);
+                let mut count = || fields.next()?.parse::<usize>().ok();
+                let (length, drawn, repeated) = (count()?, count()?, count()?);
+                let program = fields.next()?;
+                Self::Differs(Box::new(Found {
+                    difference: Difference { aspect, what, kernel, model },
+                    calls: fields.collect(),
+                    length,
+                    drawn,
+                    repeated: repeated.try_into().ok()?,
+                    program,
+                }))
+            }
+            _ => return None,
+        };
+        Some((number, outcome))
+    }
+}
+
+impl Found {
+    fn new(arena: &Arena, script: &Script, first: Difference, trace: Trace, shrinking: Shrinking) -> Self {
+        let played = script.without(trace.played..script.calls.len());
+        let aspect = first.aspect;
+        let end = Instant::now() + TIME;
+        let differs = |script: &Script| {
+            let (done, _) = arena.play(script);
+            matches!(done, Err(Trouble::Differs(difference)) if difference.aspect == aspect)
+        };
+        let small = if shrinking == Shrinking::Fully {
+            // Whose turn a page is depends on its address or its file's inode, which other plays have others of.
+            let always = (0..REPEATS).all(|_| differs(&played));
+            let plays = if always { 1 } else { RARE };
+            let any = |script: &Script| (0..plays).any(|_| Instant::now() < end && differs(script));
+            shrunk(played, ATTEMPTS, any)
+        } else {
+            played
+        };
+        let mut last = (first, trace);
+        let mut repeated = 0;
+        for _ in 0..REPEATS {
+            if let (Err(Trouble::Differs(difference)), trace) = arena.play(&small) {
+                repeated += 1;
+                last = (difference, trace);
+            }
+        }
+        let (difference, trace) = last;
+        let program = reproducer::program(&small, &trace, &arena.machine, Some(&difference));
+        let (length, drawn) = (small.length(), script.length());
+        Self { difference, calls: small.lines(), length, drawn, repeated, program }
+    }
+}
+
+/// Fields in one line.
+fn fields(fields: &[&str]) -> String {
+    fields.iter().map(|field| escaped(field)).collect::<Vec<_>>().join("\t")
+}
+
+fn escaped(field: &str) -> String {
+    field.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r")
+}
+
+fn unescaped(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    let mut rest = field.chars();
+    while let Some(c) = rest.next() {
+        let meant = if c == '\\' { rest.next() } else { Some(c) };
+        text.extend(match (c, meant) {
+            ('\\', Some('n')) => Some('\n'),
+            ('\\', Some('t')) => Some('\t'),
+            ('\\', Some('r')) => Some('\r'),
+            (_, meant) => meant,
+        });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+
+    #[test]
+    fn a_line_that_is_none_is_refused() {
+        for line in
+            ["", "same", "same\tx", "differs\t1\tanswer", "other\t1", "differs\t1\tx\ta\tb\tc\t1\t2\t3\tp"]
+        {
+            assert_eq!(Outcome::parse(line), None, "{line}");
+        }
+        assert_eq!(Outcome::parse("same\t7"), Some((7, Outcome::Same)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_read_back(
+            texts: [String; 4],
+            calls: Vec<String>,
+            aspect in prop::sample::select(&Aspect::ALL[..]),
+            number: u64,
+            counts in any::<[u16; 3]>(),
+        ) {
+            let [what, kernel, model, program] = texts;
+            let [length, drawn, repeated] = counts;
+            let outcome = Outcome::Differs(Box::new(Found {
+                difference: Difference { aspect, what, kernel, model },
+                calls,
+                length: length.into(),
+                drawn: drawn.into(),
+                repeated: repeated.into(),
+                program,
+            }));
+            let line = outcome.line(number);
+            prop_assert_eq!(line.lines().count(), 1);
+            prop_assert_eq!(Outcome::parse(&line), Some((number, outcome)));
+        }
+
+        #[test]
+        fn any_line_is_survived(line: String) {
+            Outcome::parse(&line);
+        }
+    }
+}
