@@ -43,6 +43,7 @@
 //!   (`command/advise/trial.rs`), and placements for other tools (`command/advise/recipes.rs`)
 //! - in `command/top/` the readings behind the live view: of this machine (`command/top/live.rs`), of a recording
 //!   (`command/top/replay.rs`), their messages (`command/top/message.rs`), and the loop (`command/top/screens.rs`)
+//! - in `command/lab/` the check of a kernel (`command/lab/check.rs`), and its part in the guest (`command/lab/play.rs`)
 //! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages
 //!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
 //! - `version.rs` the text of `--version`

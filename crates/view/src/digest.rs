@@ -12,6 +12,7 @@ pub mod c2c;
 pub mod cache;
 pub mod change;
 pub mod compare;
+pub mod conformance;
 pub mod cost;
 pub mod counts;
 pub mod device;

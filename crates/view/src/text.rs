@@ -41,6 +41,7 @@ pub mod stat;
 mod survey;
 pub mod sweep;
 pub(crate) mod table;
+pub mod tap;
 pub mod timeline;
 pub mod tune;
 pub mod walk;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nodewise_lab::KernelChoice;
-use nodewise_machine::{Bytes, duration};
+use nodewise_machine::{Bytes, KernelRelease, duration};
 
 /// Boots a machine as a real kernel in QEMU and runs a command there
 ///
@@ -19,9 +19,11 @@ Examples:
   nodewise lab --machine capture.tar.gz -- nodewise show
   nodewise lab --disk 1G -- lsblk
   nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
+  nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
-Exit codes: the command's own; 125 when the guest could not be started or did not end well.",
-    override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]..."
+Exit codes: the command's own; 125 when the guest could not be started or did not end well.
+With --check: 0 when kernel and model agree, 1 when a script differs or was not played.",
+    override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]...\n       nodewise lab --check [OPTIONS]"
 )]
 pub struct Lab {
     /// Most CPUs of the guest; every node that has CPUs keeps at least one
@@ -51,6 +53,42 @@ pub struct Lab {
     #[command(flatten)]
     pub supplied: super::Supplied,
     /// The command and its arguments
-    #[arg(trailing_var_arg = true, required_unless_present = "dry_run", value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["dry_run", "check", "play", "pages"], value_name = "COMMAND")]
     pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub check: Check,
+}
+
+/// A check of a kernel.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Kernel check")]
+pub struct Check {
+    /// Check and set the exit code: play drawn scripts of memory policy calls in the kernel and in a model of it, on drawn
+    /// machines or on the one that --machine names, and report in TAP what differs
+    #[arg(long, conflicts_with_all = ["command", "dry_run", "scratch", "disk", "append"])]
+    pub check: bool,
+    /// Scripts for each machine, 1 to 1000
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "check")]
+    pub scripts: u64,
+    /// Machines to draw
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=10_000), requires = "check")]
+    pub machines: u64,
+    /// Random seed: the number of the first machine; the next ones follow it
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u64).range(..1 << 32), requires = "check")]
+    pub seed: u64,
+    /// Release whose rules the model follows [default: that of the kernel]
+    #[arg(long, value_name = "R", value_parser = super::explain::release)]
+    pub model: Option<KernelRelease>,
+    /// Print JSON (schema nodewise.kernel-check/1)
+    #[arg(long, requires = "check")]
+    pub json: bool,
+    /// Directory for the result as JSON and a C program for each script that differs; it is made where it is missing
+    #[arg(long, value_name = "DIR", requires = "check")]
+    pub output: Option<PathBuf>,
+    /// In a guest: the scripts to play, FIRST-LAST
+    #[arg(long, value_name = "FIRST-LAST", hide = true)]
+    pub play: Option<String>,
+    /// In a guest: the pages that the program of a script takes
+    #[arg(long, value_name = "N", hide = true)]
+    pub pages: Option<u64>,
 }

@@ -1,6 +1,10 @@
 //! `nodewise lab`.
 
+mod check;
+mod play;
+
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io;
 
 use nodewise_experiment::shell;
@@ -15,13 +19,21 @@ use crate::{input, output};
 
 /// Runs the verb: the exit code is the command's own.
 pub fn run(args: &Lab, global: &Global) -> Outcome {
-    let fail = |message: String| Failure::new(NOT_STARTED, message);
+    if let Some(scripts) = &args.check.play {
+        return play::run(scripts, args.check.model.as_ref());
+    }
+    if let Some(pages) = args.check.pages {
+        return play::pages(pages);
+    }
+    if args.check.check {
+        return check::run(args, global);
+    }
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full);
     let machine = input.map_err(|failure| fail(failure.message))?.machine;
     let mut limits = Limits::default();
     limits.cpus = args.cpus.unwrap_or(limits.cpus);
     limits.memory = args.memory.unwrap_or(limits.memory);
-    let layout = Layout::new(&machine, &limits).map_err(|error| fail(error.to_string()))?;
+    let layout = Layout::new(&machine, &limits).map_err(fail)?;
     for note in &layout.notes {
         output::say(note);
     }
@@ -30,14 +42,19 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
         return Ok(0);
     }
     let choice = args.kernel.clone().unwrap_or_default();
-    let parts = Parts::find(&choice).map_err(|error| fail(error.to_string()))?;
+    let parts = Parts::find(&choice).map_err(fail)?;
     let mut guest = parts.guest(layout);
     guest.append.clone_from(&args.append);
     guest.scratch.clone_from(&args.scratch);
     guest.disk = args.disk;
     guest.timeout = args.timeout;
-    let status = stream(&guest, &args.command).map_err(|error| fail(error.to_string()))?;
+    let status = stream(&guest, &args.command).map_err(fail)?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))
+}
+
+/// A guest that could not be started, or was not set up.
+fn fail(message: impl Display) -> Failure {
+    Failure::new(NOT_STARTED, message)
 }
 
 /// Runs the command, with a line that shows how far the start of the guest is.

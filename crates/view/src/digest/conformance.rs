@@ -1,0 +1,78 @@
+//! Scripts that were played in a kernel and in the model: what was the same, and what differs.
+
+/// A check of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCheck {
+    /// The release that booted, else that of the image; `None` where neither names one.
+    pub kernel: Option<String>,
+    /// The image file.
+    pub image: String,
+    /// The release whose rules the model follows, and the nearest that the model was compared with.
+    pub model: String,
+    pub compared: String,
+    /// The number of the first drawn machine; `None` for a machine that was named.
+    pub seed: Option<u64>,
+    pub machines: Vec<CheckedMachine>,
+}
+
+/// A machine, and its scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedMachine {
+    pub spec: String,
+    /// Words for its kernel's command line, and for QEMU.
+    pub append: Option<String>,
+    pub qemu: Option<String>,
+    /// By number.
+    pub scripts: Vec<(u64, CheckedScript)>,
+    /// The time that the guest took, boot included.
+    pub seconds: u64,
+}
+
+/// The outcome of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckedScript {
+    Same,
+    Differs(Box<ScriptDifference>),
+    /// Why it could not be played.
+    Failed(String),
+}
+
+/// A script that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptDifference {
+    /// A word such as `pages`.
+    pub aspect: &'static str,
+    pub what: String,
+    pub kernel: String,
+    pub model: String,
+    /// The calls that are left, in words.
+    pub calls: Vec<String>,
+    /// The number of calls that are left, and of the drawn script.
+    pub length: usize,
+    pub drawn: usize,
+    /// How many of `plays` further plays differed too.
+    pub repeated: u32,
+    pub plays: u32,
+    /// A C program that repeats it, and its file where it was written to one.
+    pub program: String,
+    pub file: Option<String>,
+}
+
+impl KernelCheck {
+    /// All scripts with their machines.
+    pub fn scripts(&self) -> impl Iterator<Item = (&CheckedMachine, u64, &CheckedScript)> {
+        self.machines.iter().flat_map(|machine| {
+            machine.scripts.iter().map(move |(number, script)| (machine, *number, script))
+        })
+    }
+
+    /// The number of scripts that passed, that differ, and that could not be played.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let count = |is: fn(&CheckedScript) -> bool| self.scripts().filter(|(.., script)| is(script)).count();
+        (
+            count(|script| matches!(script, CheckedScript::Same)),
+            count(|script| matches!(script, CheckedScript::Differs(_))),
+            count(|script| matches!(script, CheckedScript::Failed(_))),
+        )
+    }
+}

@@ -1,0 +1,106 @@
+//! `nodewise.kernel-check/1`.
+
+use serde::Serialize;
+
+use super::pretty;
+use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck};
+
+/// The schema of a check.
+pub const SCHEMA: &str = "nodewise.kernel-check/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    kernel: Option<&'a str>,
+    image: &'a str,
+    model: &'a str,
+    nearest_compared_release: &'a str,
+    seed: Option<u64>,
+    same: usize,
+    different: usize,
+    not_played: usize,
+    machines: Vec<MachineJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct MachineJson<'a> {
+    spec: &'a str,
+    append: Option<&'a str>,
+    qemu: Option<&'a str>,
+    seconds: u64,
+    scripts: Vec<ScriptJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ScriptJson<'a> {
+    number: u64,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(flatten)]
+    difference: Option<DifferenceJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct DifferenceJson<'a> {
+    aspect: &'static str,
+    what: &'a str,
+    kernel: &'a str,
+    model: &'a str,
+    calls: &'a [String],
+    calls_left: usize,
+    calls_drawn: usize,
+    repeated: u32,
+    repeated_plays: u32,
+    program: &'a str,
+}
+
+/// Writes a check of a kernel as JSON.
+pub fn conformance(check: &KernelCheck) -> String {
+    let (same, different, not_played) = check.counts();
+    pretty(&Document {
+        schema: SCHEMA,
+        kernel: check.kernel.as_deref(),
+        image: &check.image,
+        model: &check.model,
+        nearest_compared_release: &check.compared,
+        seed: check.seed,
+        same,
+        different,
+        not_played,
+        machines: check.machines.iter().map(machine).collect(),
+    })
+}
+
+fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
+    MachineJson {
+        spec: &machine.spec,
+        append: machine.append.as_deref(),
+        qemu: machine.qemu.as_deref(),
+        seconds: machine.seconds,
+        scripts: machine.scripts.iter().map(|(number, outcome)| script(*number, outcome)).collect(),
+    }
+}
+
+fn script(number: u64, script: &CheckedScript) -> ScriptJson<'_> {
+    let (outcome, reason, difference) = match script {
+        CheckedScript::Same => ("same", None, None),
+        CheckedScript::Failed(why) => ("not played", Some(why.as_str()), None),
+        CheckedScript::Differs(found) => {
+            let difference = DifferenceJson {
+                aspect: found.aspect,
+                what: &found.what,
+                kernel: &found.kernel,
+                model: &found.model,
+                calls: &found.calls,
+                calls_left: found.length,
+                calls_drawn: found.drawn,
+                repeated: found.repeated,
+                repeated_plays: found.plays,
+                program: &found.program,
+            };
+            ("different", None, Some(difference))
+        }
+    };
+    ScriptJson { number, outcome, reason, difference }
+}

@@ -1,0 +1,198 @@
+//! A check of a kernel as TAP 14: a test point per script, with the difference as YAML.
+
+use std::fmt::Write as _;
+
+use nodewise_machine::printable::{json, printable};
+
+use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptDifference};
+
+/// The first lines: the version, the plan, and what is compared.
+pub fn head(check: &KernelCheck, scripts: u64) -> String {
+    let mut text = format!("TAP version 14\n1..{scripts}\n");
+    let kernel = check.kernel.as_deref().unwrap_or("of an unknown release");
+    comment(&mut text, &format!("kernel {kernel}, {}", check.image));
+    comment(
+        &mut text,
+        &format!(
+            "model: the rules of {}; nearest release that they were compared with: {}",
+            check.model, check.compared
+        ),
+    );
+    if let Some(seed) = check.seed {
+        comment(&mut text, &format!("seed {seed}"));
+    }
+    text
+}
+
+/// The lines of a machine, whose first script is the point with this number.
+pub fn machine(machine: &CheckedMachine, first: usize) -> String {
+    let mut text = String::new();
+    comment(&mut text, &format!("machine {}", machine_words(machine)));
+    for (point, (number, script)) in (first..).zip(&machine.scripts) {
+        let point = match script {
+            CheckedScript::Same => format!("ok {point} - script {number}\n"),
+            CheckedScript::Failed(why) => {
+                let why = [("machine", quoted(&machine_words(machine))), ("not_played", quoted(why))];
+                format!("not ok {point} - script {number} could not be played\n{}", yaml(&why, &[]))
+            }
+            CheckedScript::Differs(difference) => {
+                let what = printable(&difference.what).replace('#', "\\#");
+                format!("not ok {point} - script {number}: {what}\n{}", difference_lines(machine, difference))
+            }
+        };
+        text.push_str(&point);
+    }
+    text
+}
+
+/// The last lines: how many of each.
+pub fn end(check: &KernelCheck) -> String {
+    let (same, differ, failed) = check.counts();
+    let mut text = String::new();
+    comment(
+        &mut text,
+        &format!("{same} scripts without a difference, {differ} with one, {failed} not played"),
+    );
+    text
+}
+
+fn comment(text: &mut String, words: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "# {}", printable(words));
+}
+
+/// The spec, and what is added to the kernel's command line and to QEMU's.
+fn machine_words(machine: &CheckedMachine) -> String {
+    let append = machine.append.iter().map(|words| format!(" --append {words}"));
+    let qemu = machine.qemu.iter().map(|words| format!(" with QEMU's {words}"));
+    append.chain(qemu).fold(format!("\"{}\"", machine.spec), |text, words| text + &words)
+}
+
+fn difference_lines(machine: &CheckedMachine, difference: &ScriptDifference) -> String {
+    let repeated = format!("{} of {}", difference.repeated, difference.plays);
+    let fields = [
+        ("machine", quoted(&machine_words(machine))),
+        ("aspect", difference.aspect.to_owned()),
+        ("what", quoted(&difference.what)),
+        ("kernel", quoted(&difference.kernel)),
+        ("model", quoted(&difference.model)),
+        ("calls_left", difference.length.to_string()),
+        ("calls_drawn", difference.drawn.to_string()),
+        ("repeated", quoted(&repeated)),
+    ];
+    let file = difference.file.as_ref().map(|file| ("program", quoted(file)));
+    yaml(&fields.into_iter().chain(file).collect::<Vec<_>>(), &difference.calls)
+}
+
+/// A block of YAML behind a test point.
+fn yaml(fields: &[(&str, String)], calls: &[String]) -> String {
+    let mut text = "  ---\n".to_owned();
+    for (name, value) in fields {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {name}: {value}");
+    }
+    if !calls.is_empty() {
+        text.push_str("  calls:\n");
+    }
+    calls.iter().for_each(|call| text.push_str(&format!("    - {}\n", quoted(call))));
+    text + "  ...\n"
+}
+
+/// A text in double quotes, which YAML reads as JSON does.
+fn quoted(text: &str) -> String {
+    let text = serde_json::to_string(text).expect("a text is JSON");
+    json(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check() -> KernelCheck {
+        let difference = ScriptDifference {
+            aspect: "pages",
+            what: "pages of m0".to_owned(),
+            kernel: "0-3 on node 1".to_owned(),
+            model: "0-3 on node 0".to_owned(),
+            calls: vec!["m0 = mmap(4 pages)".to_owned(), "write to m0: 0, 1, 2, 3".to_owned()],
+            length: 2,
+            drawn: 14,
+            repeated: 3,
+            plays: 3,
+            program: "int main".to_owned(),
+            file: Some("script-1001.c".to_owned()),
+        };
+        let scripts = vec![
+            (1000, CheckedScript::Same),
+            (1001, CheckedScript::Differs(Box::new(difference))),
+            (1002, CheckedScript::Failed("the guest\u{1b}[m ended".to_owned())),
+        ];
+        let machine = CheckedMachine {
+            spec: "2x(1c 512M)".to_owned(),
+            append: Some("numa=fake=2".to_owned()),
+            qemu: None,
+            scripts,
+            seconds: 31,
+        };
+        KernelCheck {
+            kernel: Some("6.13.0".to_owned()),
+            image: "bzImage".to_owned(),
+            model: "6.13".to_owned(),
+            compared: "6.12".to_owned(),
+            seed: Some(1),
+            machines: vec![machine],
+        }
+    }
+
+    #[test]
+    fn every_script_is_a_point() {
+        let check = check();
+        let text = head(&check, 3) + &machine(&check.machines[0], 1) + &end(&check);
+        let expected = "\
+TAP version 14
+1..3
+# kernel 6.13.0, bzImage
+# model: the rules of 6.13; nearest release that they were compared with: 6.12
+# seed 1
+# machine \"2x(1c 512M)\" --append numa=fake=2
+ok 1 - script 1000
+not ok 2 - script 1001: pages of m0
+  ---
+  machine: \"\\\"2x(1c 512M)\\\" --append numa=fake=2\"
+  aspect: pages
+  what: \"pages of m0\"
+  kernel: \"0-3 on node 1\"
+  model: \"0-3 on node 0\"
+  calls_left: 2
+  calls_drawn: 14
+  repeated: \"3 of 3\"
+  program: \"script-1001.c\"
+  calls:
+    - \"m0 = mmap(4 pages)\"
+    - \"write to m0: 0, 1, 2, 3\"
+  ...
+not ok 3 - script 1002 could not be played
+  ---
+  machine: \"\\\"2x(1c 512M)\\\" --append numa=fake=2\"
+  not_played: \"the guest\\u001b[m ended\"
+  ...
+# 1 scripts without a difference, 1 with one, 1 not played
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn json_has_the_program_too() {
+        let json: serde_json::Value = serde_json::from_str(&crate::json::conformance(&check())).unwrap();
+        assert_eq!(json["schema"], "nodewise.kernel-check/1");
+        let scripts = &json["machines"][0]["scripts"];
+        assert_eq!(scripts[0]["outcome"], "same");
+        assert_eq!(scripts[1]["program"], "int main");
+        assert_eq!(scripts[1]["calls"][0], "m0 = mmap(4 pages)");
+        assert_eq!(scripts[2]["outcome"], "not played");
+        assert_eq!(
+            (&json["same"], &json["different"], &json["not_played"]),
+            (&1.into(), &1.into(), &1.into())
+        );
+    }
+}
