@@ -28,7 +28,7 @@ pub fn distances_of(node: u32) -> Vec<u32> {
 /// The lines of the kernel's log that it still has.
 ///
 /// Each read of the file gives a record, `LEVEL,NUMBER,TIME,FLAGS;TEXT` and lines that say more of it.
-fn log() -> Vec<String> {
+pub fn log() -> Vec<String> {
     let mut options = fs::File::options();
     let options = options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     let mut file = options.open("/dev/kmsg").expect("the log can be read");

@@ -41,9 +41,9 @@ pub fn disk(context: &Context) -> Result<(), String> {
 }
 
 /// The last node, to which programs are bound here, with a CPU of its own.
-struct Last<'a> {
-    context: &'a Context,
-    node: NodeId,
+pub(super) struct Last<'a> {
+    pub context: &'a Context,
+    pub node: NodeId,
 }
 
 impl Last<'_> {
@@ -60,16 +60,27 @@ impl Last<'_> {
         Ok(disk)
     }
 
-    /// The end of a bound request of a number of KiB, by explain.
-    fn foreseen(&self, kib: u64) -> Result<Value, String> {
+    /// A bound request of a number of KiB, by explain.
+    pub fn explained(&self, kib: u64) -> Result<Value, String> {
         let policy = format!("bind:{}", self.node);
         let size = format!("--size={kib}K");
-        let json = self.context.json(&["explain", &policy, &size, "--thp=never", "--json"])?;
-        Ok(json["out_of_memory"]["relief"].clone())
+        self.context.json(&["explain", &policy, &size, "--thp=never", "--json"])
+    }
+
+    /// Its end.
+    fn foreseen(&self, kib: u64) -> Result<Value, String> {
+        Ok(self.explained(kib)?["out_of_memory"]["relief"].clone())
+    }
+
+    /// More KiB than the node has and can make free.
+    pub fn too_much(&self) -> Result<u64, String> {
+        let free = field(self.node, "MemFree")?;
+        let (_, caches) = Self::caches(&self.foreseen(free + BEYOND)?)?;
+        Ok(free + caches + BEYOND)
     }
 
     /// Takes it; an error where the kernel kills the program before it has all of it.
-    fn taken(&self, kib: u64) -> Result<Observed, String> {
+    pub fn taken(&self, kib: u64) -> Result<Observed, String> {
         Observed::start("a bound program", &[], &format!("kib={kib} policy=bind:{}", self.node))
     }
 
@@ -110,8 +121,7 @@ pub fn bound(context: &Context) -> Result<(), String> {
     drop(disk);
 
     let disk = last.fill_with_cache()?;
-    let (_, most) = Last::caches(&last.foreseen(kib)?)?;
-    let kib = field(node, "MemFree")? + most + BEYOND;
+    let kib = last.too_much()?;
     let relief = last.foreseen(kib)?;
     same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("killed"))?;
     same("whether a program that is too large is killed", last.taken(kib).is_err(), true)?;
