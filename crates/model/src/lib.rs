@@ -26,7 +26,7 @@
 //!   (`simulate/reclaim.rs`), time that passes (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same
 //!   page by page in `simulate/tests/alike.rs`
 //! - `migrate.rs` moving pages; `balancing.rs` pages that follow their CPU
-//! - `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones
+//! - `thp.rs` transparent huge pages; `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones
 //! - `firmware.rs` from the firmware's tables to a machine, as the kernel does it; in `firmware/` the passes
 //!   over the SRAT (`firmware/srat.rs`, `firmware/domains.rs`), CXL windows, ranges fitted to RAM
 //!   (`firmware/blocks.rs`), SLIT (`firmware/distances.rs`), HMAT, CPUs by the MADT, device trees, room that
@@ -60,6 +60,7 @@ pub mod ram;
 pub mod reclaim;
 pub mod release;
 pub mod simulate;
+pub mod thp;
 pub mod tier;
 pub mod trace;
 pub mod walk;

@@ -47,6 +47,7 @@ use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope};
 use crate::policy::system;
 use crate::release::Release;
+use crate::thp::TransparentHuge;
 use crate::tier::Tiers;
 pub use act::{Act, Backing, Flags, Mapping, Part, Refused, Skipped};
 pub use placement::{Owner, Placement};
@@ -73,6 +74,10 @@ pub struct Simulation {
     tiers: Option<Tiers>,
     demotion: bool,
     balancing: Balancing,
+    /// Which memory has transparent huge pages.
+    huge: TransparentHuge,
+    /// Pages of 4 KiB of swap, free ones and others.
+    swap: u64,
     /// Pages of 4 KiB that a disk still takes.
     swap_left: u64,
     /// Pages of 4 KiB of caches that each node can give up.
@@ -107,6 +112,8 @@ impl Simulation {
             tiers: None,
             demotion: false,
             balancing: Balancing::OFF,
+            huge: TransparentHuge::ADVISED,
+            swap: 0,
             swap_left: 0,
             caches: BTreeMap::new(),
             programs: BTreeMap::new(),
@@ -131,6 +138,8 @@ impl Simulation {
             |node: &Node| caches::of_node(node, &self.memory).map(|(cache, _)| (node.id, cache.least));
         let swap = machine.swap_free.map(|size| size.get() / self.memory.page_bytes());
         Self {
+            huge: TransparentHuge::from_machine(machine),
+            swap: swap.unwrap_or(self.swap),
             caches: machine.nodes.values().filter_map(cache).collect(),
             swap_left: swap.unwrap_or(self.swap_left),
             online: machine.node_ids(),
@@ -145,7 +154,13 @@ impl Simulation {
     /// The same with this many pages of 4 KiB of swap.
     #[must_use]
     pub fn with_swap(self, pages: u64) -> Self {
-        Self { swap_left: pages, ..self }
+        Self { swap: pages, swap_left: pages, ..self }
+    }
+
+    /// The same with other transparent huge pages.
+    #[must_use]
+    pub fn with_huge(self, huge: TransparentHuge) -> Self {
+        Self { huge, ..self }
     }
 
     /// The same with another setting of `kernel.numa_balancing`.
@@ -217,6 +232,11 @@ impl Simulation {
                 self.program(id).cpu_node = *node;
                 Ok(Step::default())
             }
+            Act::Remap { region, pages, first_page } => self.remap(id, region, *pages, *first_page),
+            Act::AdjustOom(value) => {
+                self.program(id).adjustment = *value;
+                Ok(Step::default())
+            }
             Act::Restrict(allowed) => Ok(self.restrict(id, allowed)),
             Act::Fork { child } => self.fork(id, child),
             Act::Balance => Ok(self.balance(id)),
@@ -251,6 +271,7 @@ impl Simulation {
             policy,
             cpu_node,
             allowed,
+            adjustment: 0,
             cpuset_of: self.next_id,
             next_page: FIRST_PAGE,
             regions: BTreeMap::new(),

@@ -36,6 +36,8 @@ pub struct Scenario {
     /// The kernel, as `--kernel` would name it.
     pub kernel: Option<String>,
     pub swap: Option<String>,
+    /// The setting `transparent_hugepage/enabled`.
+    pub transparent_hugepage: Option<String>,
     /// The value of `kernel.numa_balancing`.
     pub numa_balancing: Option<u32>,
     /// By time; at the same time as they are written, starts first.
@@ -66,6 +68,8 @@ pub enum Written {
     HomeNode { part: Part, node: u32 },
     MovePages { part: Part, to: String, all: bool },
     MigratePages { old: String, new: String },
+    Remap { region: String, size: Option<String>, first_page: Option<u64> },
+    OomScoreAdj(i32),
     RunOn(u32),
     Cpuset(String),
     Fork(String),
@@ -89,6 +93,8 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backing {
     Small,
+    NeverHuge,
+    PrivateFile(String),
     Huge,
     Pool,
     File(String),
@@ -110,6 +116,7 @@ struct File {
     machine: Option<String>,
     kernel: Option<String>,
     swap: Option<String>,
+    transparent_hugepage: Option<String>,
     numa_balancing: Option<u32>,
     #[serde(default)]
     program: Vec<Spanned<Program>>,
@@ -126,6 +133,7 @@ struct Program {
     cpu_node: Option<u32>,
     policy: Option<String>,
     nodes: Option<String>,
+    oom_score_adj: Option<i32>,
 }
 
 /// Reads a scenario.
@@ -140,7 +148,16 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     }
     let mut steps = Vec::new();
     for program in &file.program {
-        steps.push(start(program.get_ref(), toml.line(program.span().start))?);
+        let line = toml.line(program.span().start);
+        let program = program.get_ref();
+        let started = start(program, line)?;
+        if let Some(value) = program.oom_score_adj {
+            let act = event::adjusted(value).map_err(|why| format!("line {line}: {why}"))?;
+            steps.push(started.clone());
+            steps.push(Step { act, ..started });
+        } else {
+            steps.push(started);
+        }
     }
     for event in &file.event {
         let line = toml.line(event.span().start);
@@ -158,6 +175,7 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
         machine: file.machine,
         kernel: file.kernel,
         swap: file.swap,
+        transparent_hugepage: file.transparent_hugepage,
         numa_balancing: file.numa_balancing,
         steps,
     })
@@ -172,7 +190,7 @@ fn time(at_s: f64, key: &str, line: usize) -> Result<f64, String> {
 }
 
 fn start(program: &Program, line: usize) -> Result<Step, String> {
-    let Program { name, start, cpu_node, policy, nodes } = program;
+    let Program { name, start, cpu_node, policy, nodes, .. } = program;
     let act = Written::Start { cpu_node: *cpu_node, policy: policy.clone(), nodes: nodes.clone() };
     Ok(Step { at_s: time(*start, "start", line)?, program: name.clone(), line, act })
 }

@@ -7,8 +7,13 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 /// The parts of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// Private anonymous memory in small pages.
+    /// Private anonymous memory that is not advised: in small pages, unless the machine gives all memory huge ones.
     Small,
+    /// Private anonymous memory that is advised against huge pages (`MADV_NOHUGEPAGE`).
+    NeverHuge,
+    /// A file with this name, mapped private from its beginning (`MAP_PRIVATE`): pages that the program writes to, which are
+    /// copies. Their turns go by their numbers in the file.
+    PrivateFile(String),
     /// Private anonymous memory that is advised to be in huge pages (`MADV_HUGEPAGE`).
     Huge,
     /// A file in memory with this name, mapped shared from its beginning (`shm_open(3)`, tmpfs). It is there
@@ -29,7 +34,7 @@ pub struct Mapping {
     /// The policy that `mbind(2)` gives it before it is touched.
     pub policy: Option<MemPolicy>,
     /// The number of its first page, which says whose turn that is, for private memory; `None` where the memory
-    /// behind the last ends.
+    /// behind the last ends, and of a private file for its beginning.
     pub first_page: Option<u64>,
 }
 
@@ -101,6 +106,17 @@ pub enum Act {
         old: NodeSet,
         new: NodeSet,
     },
+    /// `mremap(2)`: memory that grows, that moves, or both.
+    Remap {
+        /// The name of the memory.
+        region: String,
+        /// Pages that it has then; `None` for as many as before.
+        pages: Option<u64>,
+        /// The number of its first page where it goes to; `None` where it stays.
+        first_page: Option<u64>,
+    },
+    /// `/proc/PID/oom_score_adj` is written.
+    AdjustOom(i32),
     /// It goes to a CPU of another node.
     RunOn(NodeId),
     /// `cpuset.mems` of its cpuset, where its children are too. Pages follow, as with version 2 of the
@@ -131,6 +147,8 @@ pub enum Refused {
     NotThere,
     /// A program of this name runs already.
     Started(String),
+    /// The memory would be smaller than it is.
+    Shrinks(String),
     /// The program has no memory of this name.
     NoRegion(String),
     /// It has memory of this name already.

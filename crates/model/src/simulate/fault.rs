@@ -15,6 +15,7 @@ use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
 use super::spans::Spans;
 use super::step::{Cause, Step};
+use crate::memory::HugeEffort;
 use crate::policy::interleave::{InterleavePosition, Turns};
 use crate::policy::set::Policy;
 use crate::walk::{Class, OutOfMemory, Outcome, Request};
@@ -36,13 +37,13 @@ impl Simulation {
         let Some(found) = self.objects.get(&object) else { return Ok(()) };
         let (kind, lacking) = (found.kind, found.lacking(&pages, id));
         for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
-            let huge = kind == ObjectKind::Private && is_copied.is_none() && self.is_huge(id, object);
-            let order = if huge { self.memory.huge_order() } else { 0 };
+            let is_new = kind == ObjectKind::Private && is_copied.is_none();
+            let huge = self.huge_effort(id, object).filter(|_| is_new);
             for (part, policy) in self.policies(id, object, part) {
                 match kind {
                     ObjectKind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
                     ObjectKind::File | ObjectKind::Private => {
-                        self.fault(id, object, &policy, (part, order), step)?
+                        self.fault(id, object, &policy, (part, huge), step)?
                     }
                 }
             }
@@ -92,8 +93,8 @@ impl Simulation {
             .collect()
     }
 
-    fn is_huge(&self, id: Id, object: ObjectId) -> bool {
-        self.programs[&id].region_of(object).is_some_and(|region| region.block > 1)
+    fn huge_effort(&self, id: Id, object: ObjectId) -> Option<HugeEffort> {
+        self.programs[&id].region_of(object)?.huge
     }
 
     /// Takes pages for a range where none are.
@@ -102,10 +103,11 @@ impl Simulation {
         id: Id,
         object: ObjectId,
         policy: &Policy,
-        (mut pages, order): (Range<u64>, u32),
+        (mut pages, huge): (Range<u64>, Option<HugeEffort>),
         step: &mut Step,
     ) -> Result<(), Stopped> {
         let mut pressure = 1;
+        let order = if huge.is_some() { self.memory.huge_order() } else { 0 };
         while pages.start < pages.end {
             let left = pages.end - pages.start;
             // Where small pages had to do, they do up to the next place for a huge one.
@@ -117,6 +119,7 @@ impl Simulation {
                 (0, left.min(block - passed))
             };
             let program = &self.programs[&id];
+            self.memory.huge_effort = huge.unwrap_or(HugeEffort::Everywhere);
             let outcome = self.memory.allocate(&Request {
                 policy,
                 weights: &self.weights,
@@ -127,6 +130,8 @@ impl Simulation {
                 place: InterleavePosition::File { inode: 0, page: pages.start },
                 class: Class::User,
             });
+            // Pages that move are looked for everywhere.
+            self.memory.huge_effort = HugeEffort::Everywhere;
             let given = self.put(id, object, policy, pages.start, &outcome, step);
             pages.start += given;
             let Some(end) = outcome.out_of_memory else { continue };

@@ -1,5 +1,6 @@
 //! Memory that comes and goes: `mmap(2)`, `munmap(2)`, and the end of a program.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ use super::run::{At, Held};
 use super::spans::Spans;
 use super::{Simulation, Step};
 use crate::errno::Errno;
+use crate::memory::HugeEffort;
 use crate::policy::set::Policy;
 
 impl Simulation {
@@ -34,13 +36,28 @@ impl Simulation {
                 return Ok(Step::refused(errno));
             }
         };
-        let (object, pages) = self.object_of(id, mapping, pages);
+        let huge = match mapping.backing {
+            Backing::Huge => self.huge.advised,
+            Backing::Small => self.huge.plain,
+            _ => None,
+        };
+        let (object, pages) = self.object_of(id, mapping, pages, huge);
+        let block = if block == 1 { self.block_of(&pages, huge) } else { block };
         let reserved = if mapping.backing == Backing::Pool {
             (pages.end - pages.start) / self.memory.huge_pages()
         } else {
             0
         };
-        let mut region = Region { object, pages: pages.clone(), block, reserved, policies: Spans::default() };
+        let is_numbered_by_file = matches!(mapping.backing, Backing::File(_) | Backing::PrivateFile(_));
+        let mut region = Region {
+            object,
+            pages: pages.clone(),
+            block,
+            huge,
+            is_numbered_by_file,
+            reserved,
+            policies: Spans::default(),
+        };
         if policy.is_some() {
             region.policies.set(pages.clone(), policy.clone());
             if let Some(object) =
@@ -71,7 +88,13 @@ impl Simulation {
     }
 
     /// The object of a new mapping, and its pages.
-    fn object_of(&mut self, id: Id, mapping: &Mapping, pages: u64) -> (ObjectId, Range<u64>) {
+    fn object_of(
+        &mut self,
+        id: Id,
+        mapping: &Mapping,
+        pages: u64,
+        huge: Option<HugeEffort>,
+    ) -> (ObjectId, Range<u64>) {
         let backing = &mapping.backing;
         let kind = match backing {
             Backing::File(name) => {
@@ -83,7 +106,9 @@ impl Simulation {
                 ObjectKind::File
             }
             Backing::Pool => ObjectKind::Pool,
-            Backing::Small | Backing::Huge => ObjectKind::Private,
+            Backing::Small | Backing::NeverHuge | Backing::Huge | Backing::PrivateFile(_) => {
+                ObjectKind::Private
+            }
         };
         let object = self.next_object;
         self.next_object += 1;
@@ -93,8 +118,15 @@ impl Simulation {
             ObjectKind::File => u64::from(object),
             // Turns in a mapping of the pool begin with it.
             ObjectKind::Pool => 0,
+            // Turns in a private file go by its pages.
+            ObjectKind::Private if matches!(backing, Backing::PrivateFile(_)) => {
+                mapping.first_page.unwrap_or(0)
+            }
             ObjectKind::Private => {
-                let size = if *backing == Backing::Huge { self.memory.huge_pages() } else { 1 };
+                let block = self.memory.huge_pages();
+                // Kernels since 6.7 begin mappings at a whole huge page where one fits.
+                let is_aligned = mapping.first_page.is_none() && huge.is_some() && pages >= block;
+                let size = if *backing == Backing::Huge || is_aligned { block } else { 1 };
                 let program = self.program(id);
                 let first = mapping.first_page.unwrap_or(program.next_page);
                 let first = first.checked_next_multiple_of(size).unwrap_or(0);
@@ -103,6 +135,62 @@ impl Simulation {
             }
         };
         (object, first..first.saturating_add(pages))
+    }
+
+    /// Pages of a region that come as one: huge ones, where it begins with a whole one.
+    fn block_of(&self, pages: &Range<u64>, huge: Option<HugeEffort>) -> u64 {
+        let block = self.memory.huge_pages();
+        let fits = pages.start % block == 0 && pages.end - pages.start >= block;
+        if huge.is_some() && fits { block } else { 1 }
+    }
+
+    /// `mremap(2)`: pages that were touched keep their numbers, and with them their turns; memory in which none was touched is
+    /// numbered by its new place.
+    ///
+    /// # Source
+    /// `copy_vma` and `vma_to_resize` (`mm/mmap.c`, `mm/mremap.c`; since 6.16 `mm/vma.c`); 5.15 to at least 7.2. Moved memory
+    /// was compared on 6.12.
+    pub(super) fn remap(
+        &mut self,
+        id: Id,
+        name: &str,
+        pages: Option<u64>,
+        first_page: Option<u64>,
+    ) -> Result<Step, Refused> {
+        let Some(region) = self.programs[&id].regions.get(name) else {
+            return self.no_region(id, name);
+        };
+        let (object, old, mut region) = (region.object, region.pages.clone(), region.clone());
+        let length = old.end - old.start;
+        let new = pages.unwrap_or(length);
+        let found = self.objects.get(&object);
+        let kind = found.map_or(ObjectKind::Private, |found| found.kind);
+        let is_touched =
+            found.is_some_and(|found| found.extents.iter().any(|extent| extent.holders.contains(id)));
+        match new.cmp(&length) {
+            Ordering::Less => return Err(Refused::Shrinks(name.to_owned())),
+            Ordering::Greater if kind == ObjectKind::Pool => return Ok(Step::refused(Errno::Einval)),
+            _ => {}
+        }
+        let is_renumbered = kind == ObjectKind::Private && !region.is_numbered_by_file && !is_touched;
+        let first = first_page.filter(|_| is_renumbered).unwrap_or(old.start);
+        let mut policies = Spans::default();
+        for (range, policy) in region.policies.pieces(old.clone()) {
+            // What is new has the policy of the end.
+            let end = if range.end == old.end { new } else { range.end - old.start };
+            policies.set(first + (range.start - old.start)..first.saturating_add(end), policy);
+        }
+        region.policies = policies;
+        region.pages = first..first.saturating_add(new);
+        if region.huge.is_some() {
+            region.block = self.block_of(&region.pages, region.huge);
+        }
+        let program = self.program(id);
+        if kind == ObjectKind::Private && !region.is_numbered_by_file {
+            program.next_page = program.next_page.max(region.pages.end);
+        }
+        program.regions.insert(name.to_owned(), region);
+        Ok(Step::default())
     }
 
     pub(super) fn free_region(&mut self, id: Id, name: &str) -> Result<Step, Refused> {

@@ -8,6 +8,7 @@ use nodewise_machine::{NodeId, NodeSet};
 use super::holders::Holders;
 use super::run::{Held, Run};
 use super::spans::Spans;
+use crate::memory::HugeEffort;
 use crate::policy::set::Policy;
 
 /// A program, in the order in which they started.
@@ -23,6 +24,8 @@ pub(super) struct Program {
     pub policy: Policy,
     pub cpu_node: NodeId,
     pub allowed: NodeSet,
+    /// Its `oom_score_adj`.
+    pub adjustment: i32,
     /// The program whose cpuset it is in.
     pub cpuset_of: Id,
     /// Where its next mapping is.
@@ -37,8 +40,12 @@ pub(super) struct Program {
 pub(super) struct Region {
     pub object: ObjectId,
     pub pages: Range<u64>,
-    /// Pages that come as one: there are only whole huge pages.
+    /// Pages that come as one where whole ones fit: huge pages.
     pub block: u64,
+    /// How hard the kernel tries to give it transparent huge pages; `None` where it does not.
+    pub huge: Option<HugeEffort>,
+    /// Whether its numbers are those of a file, whatever its addresses are.
+    pub is_numbered_by_file: bool,
     /// Pages of the pool that it will have when it is touched.
     pub reserved: u64,
     /// The policies that the program gave it.
@@ -100,8 +107,11 @@ impl Region {
     /// A part of it as the kernel takes it: huge pages are whole; `None` where it goes beyond the end.
     pub fn part(&self, pages: Option<&Range<u64>>) -> Option<Range<u64>> {
         let Some(part) = pages else { return Some(self.pages.clone()) };
-        let (start, end) =
-            (part.start - part.start % self.block, part.end.checked_next_multiple_of(self.block)?);
+        let length = self.pages.end - self.pages.start;
+        // Behind the last whole block pages are small.
+        let whole = length - length % self.block;
+        let start = if part.start < whole { part.start - part.start % self.block } else { part.start };
+        let end = if part.end <= whole { part.end.checked_next_multiple_of(self.block)? } else { part.end };
         let range = self.pages.start.checked_add(start)?..self.pages.start.checked_add(end)?;
         (range.end <= self.pages.end && range.start <= range.end).then_some(range)
     }

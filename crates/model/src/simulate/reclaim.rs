@@ -3,8 +3,7 @@
 //! # Source
 //! `shrink_folio_list` in `mm/vmscan.c`, `out_of_memory` and `oom_badness` in
 //! `mm/oom_kill.c`; 5.15 to at least 7.2. Seen on 6.12 and 6.18: that a bound program is killed though other
-//! nodes are empty. Which of several programs is killed is what the code
-//! says, and was not seen.
+//! nodes are empty. Which of several programs is killed is [`oom::choose`]'s.
 //!
 //! The kernel reclaims ahead and more than is wanted; here it is as much as is wanted, of the pages that were
 //! touched longest ago. Caches that the machine has when a scenario begins go first, as far as the kernel's own estimate
@@ -17,9 +16,11 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
 use super::moving::{Move, To};
-use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
+use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::run::Held;
 use super::step::{Cause, Killed, Step};
+use crate::caches::Interval;
+use crate::oom::{self, Bound, OomCandidate, OomChoice, OomLimit, OomRequest, OomSettings};
 use crate::policy::interleave::InterleavePosition;
 use crate::policy::set::Policy;
 use crate::walk::{Class, Constraint, OutOfMemory, Request};
@@ -40,11 +41,15 @@ impl Simulation {
         if self.reclaim(&end.inside, pages, step) > 0 {
             return Ok(());
         }
-        let Some(victim) = self.victim(end) else {
+        let Some((victim, next)) = self.victim(id, end) else {
             step.missing = Some(end.clone());
             return Err(Stopped);
         };
+        let next = next.and_then(|next| self.programs.get(&next)).map(|next| next.name.clone());
         self.kill(victim, Cause::OutOfMemory(end.clone()), step);
+        if let Some(killed) = step.killed.last_mut() {
+            killed.next = next;
+        }
         if victim == id { Err(Stopped) } else { Ok(()) }
     }
 
@@ -156,37 +161,59 @@ impl Simulation {
         oldest
     }
 
-    /// Whom the OOM killer chooses: of the programs that might have what is missing the largest, and of
-    /// several as large the one that started last.
-    fn victim(&self, end: &OutOfMemory) -> Option<Id> {
-        let eligible = |program: &Program| match end.constraint {
-            Constraint::None => true,
-            // A policy other than bind counts as one that may use every node.
-            Constraint::MemoryPolicy => {
-                program.policy.mode != PolicyMode::Bind || !program.policy.nodes.is_disjoint(&end.inside)
-            }
-            Constraint::Cpuset => !program.allowed.is_disjoint(&end.inside),
+    /// Whom the OOM killer chooses where a program finds no page, and whom it would choose next.
+    fn victim(&self, asking: Id, end: &OutOfMemory) -> Option<(Id, Option<Id>)> {
+        let ids: Vec<Id> = self.programs.keys().copied().collect();
+        let candidates: Vec<OomCandidate> = ids.iter().map(|id| self.candidate(*id)).collect();
+        let allowed = &self.programs.get(&asking)?.allowed;
+        let limit = match end.constraint {
+            Constraint::MemoryPolicy => OomLimit::Policy(end.inside.clone()),
+            Constraint::None | Constraint::Cpuset => OomLimit::Allowed(allowed.clone()),
         };
-        let candidates = self.programs.iter().filter(|(_, program)| eligible(program));
-        candidates.map(|(id, _)| (self.badness(*id), *id)).max().map(|(_, id)| id)
+        let is_confined = end.constraint == Constraint::Cpuset;
+        let counts = |node| match &limit {
+            OomLimit::Policy(nodes) => nodes.contains(node),
+            OomLimit::Allowed(nodes) => !is_confined || nodes.contains(node),
+            OomLimit::Group => false,
+        };
+        let zones = self.memory.zones.iter().filter(|zone| counts(zone.node));
+        let total = zones.fold(self.swap, |sum, zone| sum.saturating_add(zone.managed));
+        let asking = ids.iter().position(|id| *id == asking);
+        let request = OomRequest { limit, is_confined, total, asking, settings: OomSettings::default() };
+        let OomChoice::Kills(worst) = oom::choose(&candidates, &request) else { return None };
+        let victim = *worst.first()?;
+        let next = oom::next(&candidates, &request, &[victim]);
+        Some((ids[victim], next.map(|at| ids[at])))
     }
 
-    /// How large a program is for the OOM killer: its pages in memory and on the disk, whoever else has
-    /// them. Pages of pools do not count.
-    fn badness(&self, id: Id) -> u64 {
+    /// A program as the OOM killer sees it: its pages in memory and on the disk, whoever else has them, and the page tables
+    /// that they fill. Pages of pools do not count.
+    fn candidate(&self, id: Id) -> OomCandidate {
+        let program = &self.programs[&id];
         let counted = self.extents_of(id).filter(|(kind, _)| *kind != ObjectKind::Pool);
-        counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum()
+        let pages: u64 = counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum();
+        let bound = match program.policy.mode {
+            PolicyMode::Bind => Bound::To(program.policy.nodes.clone()),
+            _ => Bound::Nowhere,
+        };
+        OomCandidate {
+            // A table of 64-bit entries fills a page.
+            size: Interval::exactly(pages + pages.div_ceil(self.memory.page_bytes() / 8)),
+            adjustment: program.adjustment,
+            bound,
+            allowed: Some(program.allowed.clone()),
+        }
     }
 
     /// Kills a program: what only it has is free.
     pub(super) fn kill(&mut self, id: Id, cause: Cause, step: &mut Step) {
         let Some(program) = self.programs.get(&id) else { return };
-        let name = program.name.clone();
+        let (name, adjustment) = (program.name.clone(), program.adjustment);
         let had = self.placement(id).nodes.into_iter().collect();
         let free = self.memory.nodes().iter().map(|node| (node, self.memory.free_of(node))).collect();
         self.remove(id);
         self.gone.insert(name.clone(), super::Skipped::Killed);
-        step.killed.push(Killed { program: name, cause, had, free });
+        step.killed.push(Killed { program: name, cause, had, free, adjustment, next: None });
     }
 
     /// The report of a failed request for small pages.

@@ -36,6 +36,10 @@ pub struct Killed {
     pub had: Vec<(NodeId, u64)>,
     /// Pages that were free just before, by node.
     pub free: Vec<(NodeId, u64)>,
+    /// Its `oom_score_adj`.
+    pub adjustment: i32,
+    /// The program that the OOM killer would choose next.
+    pub next: Option<String>,
 }
 
 /// The outcome of a step.

@@ -17,6 +17,7 @@ use nodewise_model::memory::HugeEffort;
 use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::{system, weights};
 use nodewise_model::ram::{PAGE, huge_order, page_bytes};
+use nodewise_model::thp::TransparentHuge;
 use nodewise_model::walk::{Class, Request};
 use nodewise_model::{Change, Memory, Policy, Release, Relief, trace};
 use nodewise_source::Detail;
@@ -136,10 +137,6 @@ struct Huge {
 }
 
 /// Which huge pages there are: as it was typed, else what the machine gives all programs.
-///
-/// # Source
-/// `vma_thp_gfp_mask` in `mm/huge_memory.c`; 4.20 to at least 7.2: what memory does to get a huge page follows from
-/// `transparent_hugepage/defrag` and from `madvise(2)`.
 fn huge(args: &Explain, machine: &Machine) -> Result<Huge, String> {
     let none = Huge { order: 0, effort: HugeEffort::Everywhere, reason: None };
     let is_set = machine.settings.transparent_hugepage.as_deref() == Some("always");
@@ -156,10 +153,9 @@ fn huge(args: &Explain, machine: &Machine) -> Result<Huge, String> {
         None => return Err(format!("--thp: {}", no_huge_pages(machine))),
     };
     let defrag = machine.settings.transparent_hugepage_defrag.as_deref();
-    let effort = match (when, defrag) {
-        (_, Some("always")) => HugeEffort::Everywhere,
-        (_, Some("never" | "defer")) | (cli::explain::Huge::Always, _) => HugeEffort::FirstNode,
-        _ => HugeEffort::Everywhere,
+    let effort = match when {
+        cli::explain::Huge::Always => TransparentHuge::plain_effort(defrag),
+        _ => TransparentHuge::advised_effort(defrag),
     };
     let reason = if args.huge.is_some() { HugeReason::Asked } else { HugeReason::Setting };
     Ok(Huge { order, effort, reason: Some(reason) })

@@ -10,6 +10,7 @@ use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, huge_order, huge_page_bytes};
 use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simulation};
+use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
 use nodewise_view::digest::timeline::Timeline;
@@ -132,6 +133,19 @@ fn begin(
     if let Some(size) = &scenario.swap {
         simulation = simulation.with_swap(bytes("swap", size)?.get() / memory.page_bytes());
     }
+    match scenario.transparent_hugepage.as_deref() {
+        Some(enabled @ ("always" | "madvise" | "never")) => {
+            let defrag = machine.settings.transparent_hugepage_defrag.as_deref();
+            simulation = simulation.with_huge(TransparentHuge::from_settings(Some(enabled), defrag));
+        }
+        Some(other) => {
+            return Err(format!(
+                "transparent-hugepage is {}: expected always, madvise or never",
+                quote(other)
+            ));
+        }
+        None => {}
+    }
     match scenario.numa_balancing {
         Some(setting @ 0..=3) => simulation = simulation.with_balancing(Balancing::from_setting(setting)),
         Some(other) => return Err(format!("numa-balancing is {other}: expected 0, 1, 2 or 3")),
@@ -163,6 +177,8 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
             pages: bytes(key, &written.size)?.get().div_ceil(page),
             backing: match &written.backing {
                 scenario::Backing::Small => Backing::Small,
+                scenario::Backing::NeverHuge => Backing::NeverHuge,
+                scenario::Backing::PrivateFile(name) => Backing::PrivateFile(name.clone()),
                 scenario::Backing::Huge => Backing::Huge,
                 scenario::Backing::Pool => Backing::Pool,
                 scenario::Backing::File(name) => Backing::File(name.clone()),
@@ -195,6 +211,12 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
             Act::MovePages { part: part(written, page)?, node: one_node(to, input)?, all: *all }
         }
         Written::MigratePages { old, new } => Act::Migrate { old: nodes(old)?, new: nodes(new)? },
+        Written::Remap { region, size, first_page } => {
+            let size = size.as_deref().map(|size| bytes("size", size)).transpose()?;
+            let pages = size.map(|size| size.get().div_ceil(page));
+            Act::Remap { region: region.clone(), pages, first_page: first_page.map(|page| page % (1 << 52)) }
+        }
+        Written::OomScoreAdj(value) => Act::AdjustOom(*value),
         Written::RunOn(node) => Act::RunOn(cpu(Some(*node), input)?),
         Written::Cpuset(text) => Act::Restrict(nodes(text)?),
         Written::Fork(child) => Act::Fork { child: child.clone() },
@@ -280,6 +302,9 @@ fn reason(program: &str, refused: &Refused) -> String {
     match refused {
         Refused::NotThere => format!("{program} does not run: a [[program]] or a fork starts it"),
         Refused::Started(name) => format!("{} runs already", quote(name)),
+        Refused::Shrinks(region) => {
+            format!("mremap: {} of {program} is larger: memory only grows here", quote(region))
+        }
         Refused::NoRegion(region) => format!("{program} has no region {}", quote(region)),
         Refused::Taken(region) => {
             format!("{program} has {} mapped already: region names another", quote(region))

@@ -21,6 +21,8 @@ pub(super) struct Event {
     home_node: Option<u32>,
     move_pages: Option<String>,
     migrate_pages: Option<String>,
+    mremap: Option<String>,
+    oom_score_adj: Option<i32>,
     run_on: Option<u32>,
     cpuset: Option<String>,
     fork: Option<String>,
@@ -35,6 +37,8 @@ pub(super) struct Event {
     huge: Option<bool>,
     pool: Option<bool>,
     file: Option<String>,
+    private_file: Option<String>,
+    size: Option<String>,
     offset: Option<String>,
     length: Option<String>,
     to: Option<String>,
@@ -54,6 +58,8 @@ enum Deed<'e> {
     HomeNode(u32),
     MovePages(&'e String),
     MigratePages(&'e String),
+    Remap(&'e String),
+    OomScoreAdj(i32),
     RunOn(u32),
     Cpuset(&'e String),
     Fork(&'e String),
@@ -66,8 +72,8 @@ enum Deed<'e> {
 /// A deed that can be done: its key, the keys that belong to it, and what an event says there.
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
-fn known(event: &Event) -> [Known<'_>; 16] {
-    const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "first-page"];
+fn known(event: &Event) -> [Known<'_>; 18] {
+    const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "private-file", "first-page"];
     let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
     [
         ("map", MAPPING, event.map.as_ref().map(Deed::Map)),
@@ -87,6 +93,8 @@ fn known(event: &Event) -> [Known<'_>; 16] {
             event.move_pages.as_ref().map(Deed::MovePages),
         ),
         ("migrate-pages", &["to"], event.migrate_pages.as_ref().map(Deed::MigratePages)),
+        ("mremap", &["size", "first-page"], event.mremap.as_ref().map(Deed::Remap)),
+        ("oom-score-adj", &[], event.oom_score_adj.map(Deed::OomScoreAdj)),
         ("run-on", &[], event.run_on.map(Deed::RunOn)),
         ("cpuset", &[], event.cpuset.as_ref().map(Deed::Cpuset)),
         ("fork", &[], event.fork.as_ref().map(Deed::Fork)),
@@ -139,6 +147,8 @@ fn belongs(event: &Event, deed: &str) -> Result<(), String> {
         ("huge", event.huge.is_some()),
         ("pool", event.pool.is_some()),
         ("file", event.file.is_some()),
+        ("private-file", event.private_file.is_some()),
+        ("size", event.size.is_some()),
         ("offset", event.offset.is_some()),
         ("length", event.length.is_some()),
         ("to", event.to.is_some()),
@@ -189,6 +199,14 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
             let new = needed(&event.to, "migrate-pages needs nodes to move to, as in to = \"1\"")?;
             Written::MigratePages { old: old.clone(), new }
         }
+        Deed::Remap(region) => {
+            if event.size.is_none() && event.first_page.is_none() {
+                return Err("mremap needs a size, as in size = \"8G\", or a first-page".to_owned());
+            }
+            let (size, first_page) = (event.size.clone(), event.first_page);
+            Written::Remap { region: region.clone(), size, first_page }
+        }
+        Deed::OomScoreAdj(value) => adjusted(value)?,
         Deed::RunOn(node) => Written::RunOn(node),
         Deed::Cpuset(nodes) => Written::Cpuset(nodes.clone()),
         Deed::Fork(child) => Written::Fork(child.clone()),
@@ -199,16 +217,32 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
     })
 }
 
-fn mapping(event: &Event, size: &str) -> Result<Mapping, String> {
-    let kinds = [event.huge == Some(true), event.pool == Some(true), event.file.is_some()];
-    if kinds.into_iter().filter(|given| *given).count() > 1 {
-        return Err("memory is one of huge, pool and file".to_owned());
+/// A value of `oom_score_adj`.
+///
+/// # Errors
+/// One that the kernel refuses.
+pub(super) fn adjusted(value: i32) -> Result<Written, String> {
+    match value {
+        -1000..=1000 => Ok(Written::OomScoreAdj(value)),
+        _ => Err(format!("oom-score-adj is {value}: expected -1000 to 1000")),
     }
-    let backing = match (&event.file, kinds) {
+}
+
+fn mapping(event: &Event, size: &str) -> Result<Mapping, String> {
+    let kinds =
+        [event.huge.is_some(), event.pool == Some(true), event.file.is_some(), event.private_file.is_some()];
+    if kinds.into_iter().filter(|given| *given).count() > 1 {
+        return Err("memory is one of huge, pool, file and private-file".to_owned());
+    }
+    let backing = match (&event.file, &event.private_file) {
         (Some(file), _) => Backing::File(file.clone()),
-        (None, [true, ..]) => Backing::Huge,
-        (None, [_, true, _]) => Backing::Pool,
-        (None, _) => Backing::Small,
+        (None, Some(file)) => Backing::PrivateFile(file.clone()),
+        (None, None) if event.pool == Some(true) => Backing::Pool,
+        (None, None) => match event.huge {
+            Some(true) => Backing::Huge,
+            Some(false) => Backing::NeverHuge,
+            None => Backing::Small,
+        },
     };
     if event.first_page.is_some() && matches!(backing, Backing::Pool | Backing::File(_)) {
         return Err("first-page is for private memory: files and pools begin with page 0".to_owned());

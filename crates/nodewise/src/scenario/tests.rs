@@ -44,8 +44,8 @@ fn what_is_wrong_is_said_with_its_line() {
         "[[event]]\nat = nan\nprogram = \"a\"\nend = true",
         "line 1: at is NaN: expected seconds, 0 or more",
     );
-    const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, run-on, \
-                         cpuset, fork, balance, end, hugepages, demotion";
+    const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, mremap, \
+                         oom-score-adj, run-on, cpuset, fork, balance, end, hugepages, demotion";
     let event = |rest: &str| format!("\n[[event]]\nat = 0\nprogram = \"a\"\n{rest}");
     check(
         &event("end = true\nfree = \"b\""),
@@ -63,7 +63,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("home-node = 1", "home-node needs a region, as in region = \"heap\""),
         ("move-pages = \"heap\"", "move-pages needs a node to move to, as in to = \"1\""),
         ("migrate-pages = \"0\"", "migrate-pages needs nodes to move to, as in to = \"1\""),
-        ("map = \"1G\"\nhuge = true\nfile = \"x\"", "memory is one of huge, pool and file"),
+        ("map = \"1G\"\nhuge = true\nfile = \"x\"", "memory is one of huge, pool, file and private-file"),
         (
             "map = \"1G\"\nfirst-page = 3\npool = true",
             "first-page is for private memory: files and pools begin with page 0",
@@ -115,6 +115,13 @@ fn every_thing_to_do_is_read() {
         ("home-node = 1\nregion = \"heap\"", Written::HomeNode { part: heap(), node: 1 }),
         ("move-pages = \"heap\"\nto = \"1\"", Written::MovePages { part: heap(), to: text("1"), all: false }),
         ("migrate-pages = \"0\"\nto = \"1\"", Written::MigratePages { old: text("0"), new: text("1") }),
+        ("map = \"1G\"\nhuge = false", Written::Map(mapping(Backing::NeverHuge))),
+        ("map = \"1G\"\nprivate-file = \"x\"", Written::Map(mapping(Backing::PrivateFile(text("x"))))),
+        (
+            "mremap = \"heap\"\nsize = \"2G\"",
+            Written::Remap { region: text("heap"), size: Some(text("2G")), first_page: None },
+        ),
+        ("oom-score-adj = -7", Written::OomScoreAdj(-7)),
         ("run-on = 3", Written::RunOn(3)),
         ("cpuset = \"0-1\"", Written::Cpuset(text("0-1"))),
         ("fork = \"b\"", Written::Fork(text("b"))),

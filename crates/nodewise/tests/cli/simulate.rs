@@ -235,3 +235,129 @@ fn the_picture_goes_to_the_file_that_was_named() {
     let svg = fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("analytics") && svg.contains("demotion"), "{svg}");
 }
+
+/// Pages that the programs of the last step have, by node: of a scenario with one program.
+fn last_taken(document: &Value) -> Vec<(u64, u64)> {
+    let step = document["steps"].as_array().unwrap().last().unwrap();
+    let each = step["taken"].as_array().into_iter().flatten();
+    each.map(|one| (one["node"].as_u64().unwrap(), one["pages"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn all_private_memory_has_huge_pages_where_the_machine_gives_them() {
+    let on = |machine: &str, setting: &str, more: &str| {
+        let text = format!(
+            "machine = \"{machine}\"\n{setting}[[program]]\nname = \"a\"\npolicy = \"interleave:all\"\n\
+             [[event]]\nat = 1\nprogram = \"a\"\n{more}"
+        );
+        last_taken(&own(&text))
+    };
+    const SIZE: &str = "allocate = \"5M\"\n";
+    let three = |setting: &str, more: &str| on("3x(1c 1G)", setting, &format!("{SIZE}{more}"));
+    // Two huge pages are 1,024 small ones, so the next small one falls to node 1.
+    let huge = vec![(0, 512 + 85), (1, 512 + 86), (2, 85)];
+    let small = vec![(0, 427), (1, 427), (2, 426)];
+    assert_eq!(three("transparent-hugepage = \"always\"\n", ""), huge);
+    assert_eq!((on("3x(1c 1G); thp=always", "", SIZE), three("", "")), (huge, small.clone()));
+    assert_eq!(three("transparent-hugepage = \"madvise\"\n", ""), small);
+    assert_eq!(three("transparent-hugepage = \"always\"\n", "huge = false\n"), small);
+    let private = "private-file = \"data\"\n";
+    assert_eq!(three("transparent-hugepage = \"always\"\n", private), small);
+    // Advised memory is whole huge pages, four here, unless there are none.
+    let advised = |setting: &str| on("3x(1c 1G)", setting, "allocate = \"7M\"\nhuge = true\n");
+    assert_eq!(advised("transparent-hugepage = \"madvise\"\n"), [(0, 1024), (1, 512), (2, 512)]);
+    assert_eq!(advised("transparent-hugepage = \"never\"\n"), [(0, 683), (1, 683), (2, 682)]);
+    // explain says the same of the same memory.
+    let words = ["explain", "interleave:all", "--size=5M", "--machine", "3x(1c 1G); thp=always", "--json"];
+    let explained = run(&words).ok_json();
+    let nodes = explained["nodes"].as_array().unwrap().iter();
+    let taken = nodes
+        .map(|node| node["free_before_pages"].as_u64().unwrap() - node["free_after_pages"].as_u64().unwrap());
+    assert_eq!(taken.collect::<Vec<_>>(), [597, 598, 85]);
+}
+
+#[test]
+fn memory_that_mremap_moves_has_the_turns_of_its_touched_pages() {
+    let of = |events: &str| {
+        let text = format!(
+            "machine = \"3x(1c 1G)\"\n[[program]]\nname = \"a\"\npolicy = \"interleave:all\"\n{events}\
+             [[event]]\nat = 9\nprogram = \"a\"\ntouch = \"heap\"\n"
+        );
+        last_taken(&own(&text))
+    };
+    let event = |what: &str| format!("[[event]]\nat = 1\nprogram = \"a\"\n{what}\n");
+    let mapped = event("map = \"4K\"\nfirst-page = 0");
+    let touched = event("touch = \"heap\"");
+    let moved = event("mremap = \"heap\"\nfirst-page = 1\nsize = \"8K\"");
+    assert_eq!(of(&mapped), [(0, 1)]);
+    // Untouched, its pages are 1 and 2; touched, they are 0 and 1.
+    assert_eq!(of(&format!("{mapped}{moved}")), [(1, 1), (2, 1)]);
+    assert_eq!(of(&format!("{mapped}{touched}{moved}")), [(1, 1)]);
+    // The turns of a private file are those of the file, wherever it goes.
+    let private = event("map = \"4K\"\nprivate-file = \"data\"");
+    assert_eq!(of(&format!("{private}{moved}")), [(0, 1), (1, 1)]);
+    let from = event("map = \"4K\"\nprivate-file = \"data\"\nfirst-page = 5");
+    assert_eq!(of(&from), [(2, 1)]);
+}
+
+#[test]
+fn oom_score_adj_decides_who_is_killed() {
+    let of = |first: &str, second: &str| {
+        let program = |name: &str, more: &str| format!("[[program]]\nname = \"{name}\"\n{more}");
+        let event =
+            |at: u32, name: &str, what: &str| format!("[[event]]\nat = {at}\nprogram = \"{name}\"\n{what}\n");
+        let text = format!(
+            "machine = \"2x(1c 8G)\"\n{}{}{}{}{}",
+            program("small", first),
+            program("large", second),
+            event(1, "small", "allocate = \"4G\""),
+            event(2, "large", "allocate = \"10G\""),
+            event(3, "large", "allocate = \"4G\"\nregion = \"more\""),
+        );
+        let document = own(&text);
+        let steps = document["steps"].as_array().unwrap().iter();
+        let one = steps.filter_map(|step| step["killed"].as_array()).flatten().next().unwrap().clone();
+        (
+            one["program"].as_str().unwrap().to_owned(),
+            one["next"].as_str().map(str::to_owned),
+            one["oom_score_adj"].as_i64(),
+        )
+    };
+    let (small, large) = (|| "small".to_owned(), || "large".to_owned());
+    assert_eq!(of("", ""), (large(), Some(small()), None));
+    // A unit is 16 MiB here, and 8 GiB lie between them.
+    assert_eq!(of("oom-score-adj = 520\n", ""), (small(), Some(large()), Some(520)));
+    assert_eq!(of("oom-score-adj = 400\n", ""), (large(), Some(small()), None));
+    assert_eq!(of("", "oom-score-adj = -1000\n"), (small(), None, None));
+}
+
+#[test]
+fn memory_does_not_shrink_and_scores_have_bounds() {
+    let refused = |text: &str, expected: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scenario.toml");
+        fs::write(&file, format!("machine = \"2x(1c 1G)\"\n{text}")).unwrap();
+        let ran = run(&["simulate", file.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    };
+    let program = "[[program]]\nname = \"a\"\n";
+    let event = |what: &str| format!("[[event]]\nat = 1\nprogram = \"a\"\n{what}\n");
+    let mapped = event("map = \"8K\"");
+    let smaller = event("mremap = \"heap\"\nsize = \"4K\"");
+    refused(
+        &format!("{program}{mapped}{smaller}"),
+        "mremap: \"heap\" of \"a\" is larger: memory only grows here",
+    );
+    refused(&format!("{program}{}", event("mremap = \"heap\"")), "mremap needs a size");
+    refused(&format!("{program}oom-score-adj = 1001\n"), "oom-score-adj is 1001: expected -1000 to 1000");
+    refused(&format!("{program}{}", event("oom-score-adj = -1001")), "oom-score-adj is -1001");
+    refused(
+        "transparent-hugepage = \"some\"\n[[program]]\nname = \"a\"\n",
+        "transparent-hugepage is \"some\": expected",
+    );
+    refused(
+        &format!("{program}{}", event("map = \"8K\"\nhuge = false\nfile = \"x\"")),
+        "memory is one of huge, pool",
+    );
+}

@@ -200,6 +200,8 @@ impl Moment {
             Act::SetHome { .. } => "sets a home node".to_owned(),
             Act::MovePages { .. } => "moves pages".to_owned(),
             Act::Migrate { .. } => "is moved".to_owned(),
+            Act::Remap { .. } => "mremap".to_owned(),
+            Act::AdjustOom(_) => "oom_score_adj".to_owned(),
             Act::RunOn(_) => "goes".to_owned(),
             Act::Restrict(_) => "new cpuset".to_owned(),
             Act::Fork { .. } => "forks".to_owned(),
@@ -228,6 +230,12 @@ impl Moment {
                 format!("{} to node {node}{}", named(part, self.page), if *all { ", all" } else { "" })
             }
             Act::Migrate { old, new } => format!("from {} to {}", node_names(old), node_names(new)),
+            Act::Remap { region, pages, first_page } => {
+                let size = pages.map(|pages| format!(" to {}", size_of(pages, self.page)));
+                let first = first_page.map(|page| format!(", from page {page} on"));
+                format!("{region}{}{}", size.unwrap_or_default(), first.unwrap_or_default())
+            }
+            Act::AdjustOom(value) => value.to_string(),
             Act::RunOn(node) => format!("to node {node}"),
             Act::Restrict(nodes) => node_names(nodes),
             Act::Fork { child } => child.clone(),
@@ -289,6 +297,8 @@ fn amount(mapping: &Mapping, page: u64) -> String {
         Backing::Huge => " huge",
         Backing::Pool => " of the pool",
         Backing::File(_) => " of a file",
+        Backing::PrivateFile(_) => " of a private file",
+        Backing::NeverHuge => " never huge",
         Backing::Small => "",
     };
     format!("{}{kind}", size_of(mapping.pages, page))
@@ -296,7 +306,7 @@ fn amount(mapping: &Mapping, page: u64) -> String {
 
 fn mapped(mapping: &Mapping) -> String {
     let file = match &mapping.backing {
-        Backing::File(file) => format!(", file {file}"),
+        Backing::File(file) | Backing::PrivateFile(file) => format!(", file {file}"),
         _ => String::new(),
     };
     let policy = mapping.policy.as_ref().map_or_else(String::new, |policy| format!(", {policy}"));

@@ -120,6 +120,10 @@ struct KilledJson<'a> {
     program: &'a str,
     cause: &'static str,
     had: Vec<Pages>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_score_adj: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -202,7 +206,13 @@ fn killed(killed: &Killed) -> KilledJson<'_> {
         Cause::OutOfMemory(_) => "out_of_memory",
         Cause::NoHugePage => "no_huge_page",
     };
-    KilledJson { program: &killed.program, cause, had: pages(killed.had.iter().copied()) }
+    KilledJson {
+        program: &killed.program,
+        cause,
+        had: pages(killed.had.iter().copied()),
+        oom_score_adj: Some(killed.adjustment).filter(|value| *value != 0),
+        next: killed.next.as_deref(),
+    }
 }
 
 fn free(zones: &[ZoneState]) -> Vec<FreeJson> {

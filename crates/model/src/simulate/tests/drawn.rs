@@ -7,9 +7,10 @@ use super::*;
 use crate::simulate::program::Extent;
 use crate::simulate::run::At;
 
-/// Memory with little room on each of two nodes.
-fn tight() -> Simulation {
-    let machine = nodewise_machine::spec::machine("2x(1c 1G) (1G tier=22); dist=20").unwrap();
+/// Memory with little room on each of two nodes; huge pages for all memory, or for that which is advised.
+fn tight(huge_for_all: bool) -> Simulation {
+    let thp = if huge_for_all { "; thp=always" } else { "" };
+    let machine = nodewise_machine::spec::machine(&format!("2x(1c 1G) (1G tier=22); dist=20{thp}")).unwrap();
     let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
     Simulation::new(memory, Weights::from([(NodeId::new(1), 3)]), 1024, Release::REFERENCE)
         .on(&machine)
@@ -31,7 +32,9 @@ fn parts() -> impl Strategy<Value = Part> {
 }
 
 fn mappings() -> impl Strategy<Value = Mapping> {
-    let backing = (0u8..6).prop_map(|number| match number {
+    let backing = (0u8..8).prop_map(|number| match number {
+        6 => Backing::NeverHuge,
+        7 => Backing::PrivateFile("f7".to_owned()),
         0 => Backing::Huge,
         1 => Backing::Pool,
         2 | 3 => Backing::File(format!("f{number}")),
@@ -67,6 +70,9 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => (parts(), node()).prop_map(|(part, node)| Act::SetHome { part, node }),
         1 => (parts(), node(), any::<bool>()).prop_map(|(part, node, all)| Act::MovePages { part, node, all }),
         1 => (nodes(), nodes()).prop_map(|(old, new)| Act::Migrate { old, new }),
+        1 => (parts(), proptest::option::of(0..4 * GIB), proptest::option::of(0..GIB))
+            .prop_map(|(part, pages, first_page)| Act::Remap { region: part.region, pages, first_page }),
+        1 => (-1000i32..=1000).prop_map(Act::AdjustOom),
         1 => node().prop_map(Act::RunOn),
         1 => nodes().prop_filter("a cpuset has nodes", |nodes| !nodes.is_empty()).prop_map(Act::Restrict),
         2 => (0u8..4).prop_map(|number| Act::Fork { child: format!("p{number}") }),
@@ -91,9 +97,9 @@ proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, ..Default::default() })]
     #[test]
     fn every_page_is_with_somebody_or_free_and_told_of_when_it_goes(
-        steps in proptest::collection::vec((0u8..4, acts()), 0..30),
+        steps in proptest::collection::vec((0u8..4, acts()), 0..30), huge_for_all in any::<bool>(),
     ) {
-        let mut simulation = tight();
+        let mut simulation = tight(huge_for_all);
         let all = accounts(&simulation);
         let mut told = BTreeMap::new();
         let start = Act::Start {

@@ -137,8 +137,15 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
                 let though = though(&others, |node| free_before(killed, node), page);
                 let (missing, inside) = (size_of(end.pages, page), node_names(&end.inside));
                 let whom = largest(end.constraint);
+                let adjusted = match killed.adjustment {
+                    0 => String::new(),
+                    value => format!(" (with oom_score_adj {value})"),
+                };
+                let next =
+                    killed.next.as_ref().map_or_else(String::new, |next| format!("; {next} would be next"));
                 format!(
-                    "{missing} of {program} find no room on {inside}{though}: the OOM killer ends {name}, {whom}{had}"
+                    "{missing} of {program} find no room on {inside}{though}: the OOM killer ends {name}, \
+                     {whom}{adjusted}{had}{next}"
                 )
             }
         };
@@ -207,6 +214,7 @@ fn call(act: &Act, page: u64) -> String {
         Act::MovePages { part, node, .. } => format!("move_pages({}, {node})", named(part, page)),
         Act::Migrate { old, new } => format!("migrate_pages({old}, {new})"),
         Act::Touch(part) => format!("a write to {}", named(part, page)),
+        Act::Remap { region, .. } => format!("mremap({region})"),
         _ => "a call".to_owned(),
     }
 }
