@@ -18,14 +18,26 @@ const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
 /// Bytes that unpacking needs at most: the package, its files, and all modules decompressed.
 const SPACE: u64 = 1 << 30;
 
-/// Fetches the newest kernel of a version and architecture unless one is there.
+/// Fetches the newest kernel of a version and architecture unless one is there, with the modules that guests need. One that
+/// lacks some is kept where it cannot be fetched again.
 pub fn install(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
-    let kernels = cache.kernels();
-    let there = fetched(&kernels, arch);
-    if let Some(release) = there.iter().rfind(|release| is_of_version(release.text(), version)) {
+    let there = fetched(&cache.kernels(), arch);
+    let Some(release) = there.iter().rfind(|release| is_of_version(release.text(), version)) else {
+        return fetch(cache, version, arch);
+    };
+    if arch != Arch::X86 || modules::are_current(&cache.kernels().join(release.text()), release.text()) {
         println!("kernel {version}: {release} is there");
         return Ok(());
     }
+    println!("kernel {version}: {release} is there without all modules that guests need now");
+    if let Err(error) = fetch(cache, version, arch) {
+        println!("kernel {version}: {release} stays as it is: {error:#}");
+    }
+    Ok(())
+}
+
+fn fetch(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
+    let kernels = cache.kernels();
     fs::create_dir_all(&kernels).with_context(|| format!("cannot make {}", kernels.display()))?;
     check_space(&kernels)?;
     let (apt, release) = find(cache, version, arch)?;
@@ -36,8 +48,12 @@ pub fn install(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
     let tree = work.path().join("tree");
     program::quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree))?;
     arrange(&tree, &release, arch)?;
-    fs::rename(&tree, kernels.join(&release))
-        .with_context(|| format!("cannot move {release} to its place"))?;
+    let place = kernels.join(&release);
+    if place.exists() {
+        fs::rename(&place, work.path().join("before"))
+            .with_context(|| format!("cannot replace {release}"))?;
+    }
+    fs::rename(&tree, &place).with_context(|| format!("cannot move {release} to its place"))?;
     println!("kernel {version}: {release} is there now");
     Ok(())
 }
