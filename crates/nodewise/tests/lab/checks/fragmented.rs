@@ -26,14 +26,14 @@ const LEFT: u64 = 4;
 /// Memory in pieces, until this is dropped.
 ///
 /// Files of ramfs: the kernel allocates their pages as unmovable ones, and has no way to move them.
-struct Pieces {
+pub(super) struct Pieces {
     folder: PathBuf,
     count: u64,
 }
 
 impl Pieces {
     /// Fills a node but for a part of it.
-    fn fill(node: NodeId) -> Result<Self, String> {
+    pub(super) fn fill(node: NodeId) -> Result<Self, String> {
         let folder = std::env::temp_dir().join("nodewise-pieces");
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let mounted = Command::new("mount").args(["-t", "ramfs", "none"]).arg(&folder).status();
@@ -56,7 +56,7 @@ impl Pieces {
     }
 
     /// Frees every other one.
-    fn thin_out(&self) -> Result<(), String> {
+    pub(super) fn thin_out(&self) -> Result<(), String> {
         let mut odd = (0..self.count).filter(|at| at % 2 == 1);
         odd.try_for_each(|at| fs::remove_file(self.path(at)).map_err(|error| error.to_string()))
     }

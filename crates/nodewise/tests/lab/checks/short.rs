@@ -1,6 +1,7 @@
 //! Nodes that run short: swap, node reclaim, watermarks, compaction. Page cache comes from a disk in compressed memory,
 //! whose empty blocks cost none.
 
+use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::doctor::{Diagnosed, run};
+use super::fragmented::Pieces;
 use super::same;
 use super::sick::{about_nodes, evidence, is_silent, restart};
 use super::ways::Nodes;
@@ -201,18 +203,21 @@ pub(super) fn full_of_cache(context: &Context, node: NodeId, part: u64) -> Resul
     Err(format!("node {node} does not fill with page cache: {free:?} are free"))
 }
 
-/// Huge pages on a node that page cache has cut into small ones.
+/// Huge pages on a node whose free memory is in small pieces.
 pub fn compaction(context: &Context) -> Result<(), String> {
     let Nodes { ids: [_, b, ..], cpus: [_, on_b, ..] } = Nodes::find(context)?;
     let (_huge, _defrag) = (Setting::with(HUGE, "always")?, Setting::with(DEFRAG, "always")?);
-    // Compaction is tried where some memory is free, in small pieces; with the watermarks of a small node less is.
-    let _scale = Setting::with(SCALE, "300")?;
-    let _disk = Disk::new()?;
-    let _reader = Loop::on(on_b, &[], &reading())?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    // A quarter of what is free stays in one piece: less than the program takes. No compaction joins the rest, and each is tried.
+    let pieces = Pieces::fill(b)?;
+    pieces.thin_out()?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let takes = format!("{} --observed kib=131072 pages=transparent < /dev/null", own.display());
+    let takes = format!("{} --observed kib=196608 pages=transparent < /dev/null", own.display());
     let _taker = Loop::on(on_b, &[], &takes)?;
-    full_of_cache(context, b, 8)?;
-    let finding = mended(context, "thp-remote-or-stalling")?;
+    let finding = mended(context, "thp-remote-or-stalling").map_err(|error| {
+        let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let is_about_huge = |line: &&str| ["compact_", "thp_fault"].iter().any(|name| line.starts_with(name));
+        format!("{:?}: {error}", counters.lines().filter(is_about_huge).collect::<Vec<_>>())
+    })?;
     same("whether allocations stalled", evidence(&finding, "stalls", "per_s")? > 0.0, true)
 }
