@@ -1,0 +1,368 @@
+//! A CPU of the guest: its caches, the task that it runs, and what was counted on it.
+
+use crate::SIZES;
+use crate::cache::{Cache, Outcome};
+use crate::mappings::{Found, MOST_LABELS};
+use crate::nodes::Nodes;
+use crate::pages::zeroed;
+use crate::tasks::MOST_THREADS;
+
+/// Numbers of a cell: lines read for each size of the cache, then lines written back.
+pub const COUNTS: usize = 2 * SIZES;
+
+/// The private caches of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of the machine's cache.
+    pub size: usize,
+    pub ways: usize,
+}
+
+impl Geometry {
+    /// The sizes that are modelled, each a whole number of sets.
+    pub fn sizes(self) -> [usize; SIZES] {
+        let set = self.ways * 64;
+        [self.size / 2, self.size, self.size * 2].map(|size| (size / set).max(1) * set)
+    }
+}
+
+/// A line that was accessed just now, by its virtual address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Recent {
+    /// One more than its number; 0 stands for none.
+    tag: u64,
+    is_written: bool,
+}
+
+/// No line. A CPU that has not begun is zero, so that the library has no image of it.
+const NONE: Recent = Recent { tag: 0, is_written: false };
+
+/// An access as QEMU reports it.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub address: u64,
+    pub bytes: u64,
+    pub is_write: bool,
+}
+
+/// Facts about an address that a CPU accesses.
+pub trait Guest {
+    /// The physical address; `None` in memory of devices.
+    fn physical(&self, address: u64) -> Option<u64>;
+    /// The mapping, in an address space; `None` where it is not known.
+    fn mapping(&self, space: u64, address: u64) -> Option<Found>;
+    /// A number that changes when mappings do.
+    fn version(&self) -> u64;
+}
+
+/// No mapping.
+const NOWHERE: Found = Found { start: 0, end: 0, label: 0 };
+
+/// A CPU.
+pub struct Cpu {
+    /// The smallest first; none before the CPU begins.
+    caches: Option<[Cache<'static>; SIZES]>,
+    /// [`COUNTS`] numbers for each thread and column of memory; none before a counted task ran here.
+    cells: Option<&'static mut [u64]>,
+    /// Lines read for each size of the cache, for each label of a mapping and column of memory.
+    parts: Option<&'static mut [u64]>,
+    columns: usize,
+    /// The last two lines, the latest first: loops that go over two arrays are half of all programs, and what is found here
+    /// needs no physical address. In the caches such a line stays where it was in the order, which is one place away at most.
+    recent: [Recent; 2],
+    /// The thread that runs here, if it is counted.
+    thread: Option<usize>,
+    /// The kernel's address of the task that runs here; 0 before that is known.
+    pub task: u64,
+    /// That of its address space; 0 where that is not known.
+    space: u64,
+    /// Mappings of the address space that were found last, the latest first, and the version of all when they were.
+    found: [Found; 4],
+    version: u64,
+}
+
+impl Cpu {
+    /// A CPU that has not begun.
+    pub const fn new() -> Self {
+        Self {
+            caches: None,
+            cells: None,
+            parts: None,
+            columns: 0,
+            recent: [NONE; 2],
+            thread: None,
+            task: 0,
+            space: 0,
+            found: [NOWHERE; 4],
+            version: 0,
+        }
+    }
+
+    /// Gives it caches; `false` without memory for them.
+    pub fn begin(&mut self, geometry: Geometry) -> bool {
+        let memory = geometry.sizes().map(|size| zeroed::<u64>(size / 64));
+        let has_all = memory.iter().all(|slots| !slots.is_empty());
+        self.caches = has_all.then(|| memory.map(|slots| Cache::new(slots, geometry.ways)));
+        has_all
+    }
+
+    /// A task runs here from now on; `thread` if it is counted.
+    pub fn run(&mut self, task: u64, thread: Option<usize>, nodes: &Nodes) {
+        if thread.is_some() && self.cells.is_none() {
+            self.columns = nodes.count() + 1;
+            self.cells = Some(zeroed(MOST_THREADS * self.columns * COUNTS));
+            self.parts = Some(zeroed(MOST_LABELS * self.columns * SIZES));
+        }
+        self.task = task;
+        self.thread = thread;
+        // Other address spaces have other lines at the same addresses.
+        self.recent = [NONE; 2];
+        self.enter(0);
+    }
+
+    /// The task that runs here has this address space.
+    pub fn enter(&mut self, space: u64) {
+        self.space = space;
+        self.found = [NOWHERE; 4];
+    }
+
+    /// An access of the guest's user code.
+    #[inline]
+    pub fn access(&mut self, access: Access, nodes: &Nodes, guest: &impl Guest) {
+        if self.thread.is_none() {
+            return;
+        }
+        let Access { address, bytes, is_write } = access;
+        let last = address + (bytes - 1);
+        if address >> 6 == last >> 6 {
+            if !self.is_recent(address >> 6, is_write)
+                && let Some(place) = guest.physical(address)
+            {
+                self.line(place >> 6, access, nodes, guest);
+            }
+            return;
+        }
+        let Some(place) = guest.physical(address) else { return };
+        self.line(place >> 6, access, nodes, guest);
+        // What goes over the end of a page is elsewhere in memory, at an address that QEMU does not give.
+        if address >> 12 == last >> 12 {
+            self.line((place + (bytes - 1)) >> 6, access, nodes, guest);
+        }
+    }
+
+    /// Whether the line is one of the last two, and a write to it changes nothing in the caches; makes it the last.
+    #[inline]
+    fn is_recent(&mut self, line: u64, is_write: bool) -> bool {
+        let tag = line + 1;
+        let place = self.recent.iter().position(|recent| recent.tag == tag);
+        let known = place.map(|place| self.recent[place]);
+        let is_known = known.is_some_and(|recent| recent.is_written || !is_write);
+        let now = Recent { tag, is_written: is_write || known.is_some_and(|recent| recent.is_written) };
+        if place != Some(0) {
+            self.recent[1] = self.recent[0];
+        }
+        self.recent[0] = now;
+        is_known
+    }
+
+    /// An access to a line of physical memory.
+    fn line(&mut self, line: u64, access: Access, nodes: &Nodes, guest: &impl Guest) {
+        let (Some(thread), Some(caches), Some(cells)) = (self.thread, &mut self.caches, &mut self.cells)
+        else {
+            return;
+        };
+        let row = thread * self.columns;
+        let mut missed = [false; SIZES];
+        for ((number, cache), missed) in caches.iter_mut().enumerate().zip(&mut missed) {
+            let Outcome::Miss { written_back } = cache.access(line, access.is_write) else { continue };
+            *missed = true;
+            let mut add = |line: u64, count: usize| {
+                if let Some(cell) = cells.get_mut((row + nodes.column(line)) * COUNTS + count) {
+                    *cell += 1;
+                }
+            };
+            add(line, number);
+            if let Some(line) = written_back {
+                add(line, SIZES + number);
+            }
+        }
+        if missed != [false; SIZES] {
+            self.read(missed, nodes.column(line), access.address, guest);
+        }
+    }
+
+    /// Counts a line that was read for the mapping of its address.
+    fn read(&mut self, missed: [bool; SIZES], column: usize, address: u64, guest: &impl Guest) {
+        let place = (self.label(address, guest) * self.columns + column) * SIZES;
+        let parts = self.parts.as_deref_mut().and_then(|parts| parts.get_mut(place..place + SIZES));
+        for (lines, missed) in parts.into_iter().flatten().zip(missed) {
+            *lines += u64::from(missed);
+        }
+    }
+
+    fn label(&mut self, address: u64, guest: &impl Guest) -> usize {
+        let version = guest.version();
+        if version != self.version {
+            self.version = version;
+            self.found = [NOWHERE; 4];
+        }
+        let known = self.found.iter().find(|found| found.start <= address && address < found.end);
+        if let Some(found) = known {
+            return found.label;
+        }
+        let Some(found) = guest.mapping(self.space, address) else { return 0 };
+        self.found.copy_within(..3, 1);
+        self.found[0] = found;
+        found.label
+    }
+
+    /// Lines read of the mappings with a label, for each column of memory, by size of the cache; nothing where no counted
+    /// thread ran.
+    pub fn parts(&self, label: usize) -> impl Iterator<Item = &[u64]> {
+        let row = label * self.columns * SIZES;
+        let parts = self.parts.as_deref().unwrap_or_default().get(row..row + self.columns * SIZES);
+        parts.unwrap_or_default().chunks_exact(SIZES)
+    }
+
+    /// The counts of a thread by column; nothing where no counted thread ran.
+    pub fn cells(&self, thread: usize) -> impl Iterator<Item = &[u64]> {
+        let row = thread * self.columns * COUNTS;
+        let cells = self
+            .cells
+            .as_deref()
+            .unwrap_or_default()
+            .get(row..row + self.columns * COUNTS)
+            .unwrap_or_default();
+        cells.chunks_exact(COUNTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes() -> Nodes {
+        let mut nodes = Nodes::new();
+        assert!(nodes.add(0, 1 << 30, 0) && nodes.add(1 << 30, 2 << 30, 1));
+        nodes
+    }
+
+    fn cpu() -> Cpu {
+        let mut cpu = Cpu::new();
+        assert!(cpu.begin(Geometry { size: 1 << 20, ways: 16 }));
+        cpu
+    }
+
+    /// Virtual addresses of these tests are physical ones. Below 1 MiB is the mapping with the label 1 of the address
+    /// space 5, above it that with the label 2.
+    struct Plain;
+
+    impl Guest for Plain {
+        fn physical(&self, address: u64) -> Option<u64> {
+            Some(address)
+        }
+
+        fn mapping(&self, space: u64, address: u64) -> Option<Found> {
+            let (start, end, label) =
+                if address < 1 << 20 { (0, 1 << 20, 1) } else { (1 << 20, u64::MAX, 2) };
+            (space == 5).then_some(Found { start, end, label })
+        }
+
+        fn version(&self) -> u64 {
+            1
+        }
+    }
+
+    fn touch(cpu: &mut Cpu, nodes: &Nodes, address: u64, is_write: bool) {
+        cpu.access(Access { address, bytes: 8, is_write }, nodes, &Plain);
+    }
+
+    fn counts(cpu: &Cpu, thread: usize) -> Vec<Vec<u64>> {
+        cpu.cells(thread).map(<[u64]>::to_vec).collect()
+    }
+
+    #[test]
+    fn a_stream_is_counted_on_its_node_for_each_size() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(3), &nodes);
+        let (start, bytes) = (1 << 30, 3 << 19);
+        for _ in 0..2 {
+            (start..start + bytes).step_by(8).for_each(|address| touch(&mut cpu, &nodes, address, false));
+        }
+        // 1.5 MiB fit into the largest of 512 KiB, 1 MiB and 2 MiB.
+        let lines = bytes / 64;
+        assert_eq!(counts(&cpu, 3), [vec![0; 6], vec![2 * lines, 2 * lines, lines, 0, 0, 0], vec![0; 6]]);
+        assert_eq!(counts(&cpu, 2), [vec![0; 6], vec![0; 6], vec![0; 6]]);
+    }
+
+    #[test]
+    fn a_line_written_back_counts_where_it_goes_and_not_where_its_successor_came_from() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(0), &nodes);
+        (0..1 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, true));
+        let far = 1 << 30;
+        (far..far + (1 << 20)).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
+        let lines = (1 << 20) / 64;
+        assert_eq!(counts(&cpu, 0)[0], [lines, lines, lines, lines, lines, 0]);
+        assert_eq!(counts(&cpu, 0)[1], [lines, lines, lines, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_counted_leaves_no_trace() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, None, &nodes);
+        touch(&mut cpu, &nodes, 0, true);
+        assert_eq!(counts(&cpu, 0), Vec::<Vec<u64>>::new());
+        cpu.run(2, Some(1), &nodes);
+        touch(&mut cpu, &nodes, 0, true);
+        assert_eq!(counts(&cpu, 1)[0][..3], [1; 3]);
+        cpu.run(1, None, &nodes);
+        touch(&mut cpu, &nodes, 1 << 12, true);
+        assert_eq!(counts(&cpu, 1)[0][..3], [1; 3]);
+    }
+
+    #[test]
+    fn a_write_to_a_recent_line_makes_it_one_that_is_written_back() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(0), &nodes);
+        touch(&mut cpu, &nodes, 0, false);
+        touch(&mut cpu, &nodes, 64, false);
+        touch(&mut cpu, &nodes, 0, true);
+        (1 << 12..5 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
+        assert_eq!(counts(&cpu, 0)[0][3..], [1; 3]);
+    }
+
+    #[test]
+    fn an_access_to_two_lines_counts_both_and_over_the_end_of_a_page_the_first() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(0), &nodes);
+        touch(&mut cpu, &nodes, 60, false);
+        assert_eq!(counts(&cpu, 0)[0][0], 2);
+        touch(&mut cpu, &nodes, 0x1ffc, false);
+        assert_eq!(counts(&cpu, 0)[0][0], 3);
+    }
+
+    #[test]
+    fn lines_read_are_counted_for_the_mapping_of_their_address() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(0), &nodes);
+        touch(&mut cpu, &nodes, 0, true);
+        cpu.enter(5);
+        [64, 1 << 20, 128, 1 << 30, 64]
+            .into_iter()
+            .for_each(|address| touch(&mut cpu, &nodes, address, true));
+        let parts = |label| cpu.parts(label).map(<[u64]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(parts(0), [vec![1; 3], vec![0; 3], vec![0; 3]]);
+        assert_eq!(parts(1), [vec![2; 3], vec![0; 3], vec![0; 3]]);
+        assert_eq!(parts(2), [vec![1; 3], vec![1; 3], vec![0; 3]]);
+        assert_eq!(parts(3), [vec![0; 3], vec![0; 3], vec![0; 3]]);
+    }
+
+    #[test]
+    fn sizes_are_whole_numbers_of_sets() {
+        assert_eq!(Geometry { size: 1 << 20, ways: 16 }.sizes(), [1 << 19, 1 << 20, 2 << 20]);
+        assert_eq!(Geometry { size: 1280 << 10, ways: 20 }.sizes(), [640 << 10, 1280 << 10, 2560 << 10]);
+        assert_eq!(Geometry { size: 100_000, ways: 12 }.sizes(), [49_920, 99_840, 199_680]);
+        assert_eq!(Geometry { size: 0, ways: 4 }.sizes(), [256; 3]);
+    }
+}
