@@ -47,6 +47,7 @@
 //! - `shared.rs` memory that processes share: segments, and file systems in memory
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit; limits of CPU time
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
+//! - `kernel.rs` where functions of the kernel are, and how its structures are laid out
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
 //!   `acpi/values.rs`), encoding, acpidump's text (`acpi/dump.rs`), where tables are found (`acpi/files.rs`)
 //! - `smbios.rs` SMBIOS tables: memory slots; in `smbios/` entry points, the walk, the fields (`smbios/slots.rs`),
@@ -70,6 +71,7 @@ pub mod file;
 pub mod import;
 pub mod in_force;
 pub mod input;
+pub mod kernel;
 pub mod limits;
 pub mod machine_file;
 pub mod mapped;

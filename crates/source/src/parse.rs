@@ -6,6 +6,7 @@
 //! becomes 0 because it was unreadable, and memory stays in proportion to the text.
 
 pub mod boot_log;
+pub mod btf;
 pub mod buddyinfo;
 pub mod cache_size;
 pub mod cgroup;
@@ -20,6 +21,7 @@ pub mod dmidecode;
 pub mod elf;
 pub mod fib_trie;
 pub mod interrupts;
+pub mod kallsyms;
 pub mod kernel_config;
 pub mod kubelet_config;
 pub mod loadavg;

@@ -26,6 +26,7 @@
 //! - `shared.rs` memory that processes share: files of tmpfs, segments of System V
 //! - `buffer.rs` memory on chosen nodes; `support.rs` which calls and modes work here, found out without
 //!   changing anything
+//! - `mark.rs` a no-op by which a guest speaks to its emulator
 //! - `entry.rs` the start of a short command, without the runtime's
 //! - for tests (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
 //!   two writes to them; `numbers.rs` calls with any arguments
@@ -52,6 +53,8 @@ pub mod guard;
 pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
+#[expect(unsafe_code, reason = "an instruction that has no effect but on who watches it")]
+pub mod mark;
 pub mod mempolicy;
 #[cfg(any(test, feature = "testing"))]
 #[expect(unsafe_code, reason = "system calls with any arguments")]
