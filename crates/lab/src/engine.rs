@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::counting::Counting;
 use crate::script;
 use crate::stage::Stage;
 
@@ -84,6 +85,8 @@ pub(crate) struct BootReport {
     pub console: Vec<u8>,
     /// The end of what QEMU wrote.
     pub log: Vec<u8>,
+    /// The counts; empty where nothing was counted.
+    pub counts: String,
 }
 
 /// Runs an emulator in a folder and passes the output of the guest's command on while it comes.
@@ -116,6 +119,7 @@ pub(crate) fn run(
             ))),
             console: tail(&folder.join(CONSOLE)),
             log: tail(&folder.join(LOG)),
+            counts: Counting::read(folder),
         };
         // Closes both pipes, which the threads wait for.
         drop(supervisor);

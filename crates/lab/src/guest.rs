@@ -12,6 +12,7 @@ use nodewise_machine::printable::{io_words, quote};
 
 use crate::arch::Arch;
 use crate::console::{self, Tail};
+use crate::counting::{Counting, CountsError};
 use crate::engine::{self, BootReport, End};
 use crate::init_script;
 use crate::initramfs::{Archive, read};
@@ -114,6 +115,12 @@ pub enum GuestError {
     /// The kernel's command line cannot hold this.
     #[error("{} cannot be added to the kernel's command line: {reason}", quote(words))]
     Append { words: String, reason: &'static str },
+    /// This guest cannot be counted.
+    #[error("cannot count cache lines: {reason}")]
+    Uncountable { reason: String },
+    /// It ended, and its counts are missing or wrong.
+    #[error("the cache lines were not counted: {source}; the command's exit status is {status}")]
+    Counts { status: i32, source: CountsError },
     /// The scratch folder cannot be shared.
     #[error("the scratch folder {} cannot be shared with the guest: {}", quote(&path.to_string_lossy()), io_words(source))]
     Scratch { path: PathBuf, source: io::Error },
@@ -216,14 +223,28 @@ impl Guest {
         stderr: &mut (dyn Write + Send),
         watch: &mut dyn FnMut(Stage),
     ) -> Result<i32, GuestError> {
+        judge(self.boot(None, command, (stdout, stderr), watch)?, self.timeout)
+    }
+
+    /// Boots the guest until it ends, again where the emulator failed before the command started.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn boot(
+        &self,
+        counting: Option<&Counting>,
+        command: &[OsString],
+        (stdout, stderr): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
+        watch: &mut dyn FnMut(Stage),
+    ) -> Result<BootReport, GuestError> {
         if command.is_empty() {
             return Err(GuestError::NoCommand);
         }
         let append = appended(&self.append)?;
         let mut attempt = 1;
         loop {
-            let folder = self.prepare(command)?;
-            let emulator = self.emulator(&append);
+            let folder = self.prepare(counting, command)?;
+            let emulator = self.emulator(counting, &append);
             let path = &self.tools.path;
             let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut *stdout, &mut *stderr);
             let report = engine::run(folder.path(), &emulator, path, self.timeout, streams, watch)
@@ -233,14 +254,18 @@ impl Guest {
                 && matches!(report.end, End::Ended)
                 && console::is_emulator_fault(&report.log);
             if !again {
-                return judge(report, self.timeout);
+                return Ok(report);
             }
             attempt += 1;
         }
     }
 
     /// Makes the folder of a run, with what the guest starts.
-    fn prepare(&self, command: &[OsString]) -> Result<tempfile::TempDir, GuestError> {
+    fn prepare(
+        &self,
+        counting: Option<&Counting>,
+        command: &[OsString],
+    ) -> Result<tempfile::TempDir, GuestError> {
         let folder = engine::folder().map_err(GuestError::Start)?;
         if let Some(scratch) = &self.scratch {
             // A link, because an option of QEMU's ends at a comma.
@@ -258,7 +283,13 @@ impl Guest {
             variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
         }
         let busybox = &self.tools.busybox;
-        let text = script::script(self.directory.as_deref(), &variables, &self.programs, command, busybox);
+        let mut before = Vec::new();
+        if let Some(counting) = counting {
+            Counting::prepare(folder.path()).map_err(GuestError::Start)?;
+            before = counting.words();
+        }
+        let directory = self.directory.as_deref();
+        let text = script::script(directory, &variables, &self.programs, &before, command, busybox);
         let start = folder.path().join(engine::SHARE).join(script::START);
         fs::write(start, text).map_err(GuestError::Start)?;
         let archive = self.archive().map_err(GuestError::Start)?;
@@ -298,7 +329,7 @@ impl Guest {
     }
 
     /// The command line of QEMU, to be started in the folder of a run.
-    fn emulator(&self, append: &[&str]) -> Vec<OsString> {
+    fn emulator(&self, counting: Option<&Counting>, append: &[&str]) -> Vec<OsString> {
         let mut devices = Vec::new();
         let mut add = |option, value| devices.push((option, value));
         let scratch = self.scratch.as_ref().map(|_| (init_script::SCRATCH_TAG, SCRATCH, ""));
@@ -319,6 +350,7 @@ impl Guest {
             add("-drive", format!("file={DISK},if=none,id={DISK},format=raw,cache=unsafe"));
             add("-device", format!("virtio-blk-pci,drive={DISK}"));
         }
+        devices.extend(counting.map(Counting::option));
         let threads = match self.threads {
             Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
             _ => "single",
@@ -495,7 +527,7 @@ mod tests {
         guest.kernel.image = "/kernels/vmlinuz".into();
         guest.scratch = Some(folder.path().to_owned());
         guest.qemu_arguments = vec!["-device".into(), "pxb-pcie".into()];
-        let words = guest.emulator(&["numa=fake=4"]).into_iter().skip(1);
+        let words = guest.emulator(None, &["numa=fake=4"]).into_iter().skip(1);
         let line = words.map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ");
         assert_eq!(
             line,
@@ -523,7 +555,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut guest = guest(folder.path(), "stat -c '%s %b' disk >&3; echo 0 > share/status");
         guest.disk = Some(Bytes::from_gib(1));
-        let words = guest.emulator(&[]).into_iter().map(|word| word.into_string().unwrap());
+        let words = guest.emulator(None, &[]).into_iter().map(|word| word.into_string().unwrap());
         let line = words.collect::<Vec<_>>().join(" ");
         assert!(
             line.contains(
@@ -539,7 +571,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut guest = guest(folder.path(), "");
         guest.nodes = FirmwareNodes::Missing;
-        let words = guest.emulator(&[]).into_iter().map(|word| word.into_string().unwrap());
+        let words = guest.emulator(None, &[]).into_iter().map(|word| word.into_string().unwrap());
         let line = words.collect::<Vec<_>>().join(" ");
         assert!(line.ends_with("-no-reboot -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1"), "{line}");
     }

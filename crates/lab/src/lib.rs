@@ -14,6 +14,7 @@
 //!   the messages of a failed guest
 //! - `initramfs.rs` the first file system, which its kernel unpacks into memory; `modules.rs` what it needs of the kernel's
 //!   modules; `init_script.rs` the first program; `script.rs` what runs around the command
+//! - `counting.rs` counting the cache lines that a command moves: `counted.rs` a guest whose command is counted
 //! - `arch.rs` the architectures of guests; for tests (the feature `arm64`): `arm64.rs` guests of arm64, which see nothing of the
 //!   host: their first program is `init.rs`, built as `lab-init`
 #![forbid(unsafe_code)]
@@ -23,6 +24,8 @@ pub mod arch;
 pub mod arm64;
 pub mod cache;
 pub mod console;
+pub mod counted;
+pub mod counting;
 mod engine;
 pub mod guest;
 pub mod init_script;
@@ -38,10 +41,13 @@ pub mod tools;
 
 pub use arch::Arch;
 pub use cache::Cache;
+pub use counted::Counted;
+pub use counting::{Counting, Counts, PrivateCache};
 pub use guest::{Guest, GuestError, Output, Threads};
 pub use kernel::{Kernel, KernelChoice, TESTED_VERSIONS};
 pub use lab::{Lab, LabError};
 pub use layout::{Layout, Limits};
+pub use nodewise_counter::mark;
 pub use qemu::FirmwareNodes;
 pub use stage::Stage;
 pub use tools::Tools;

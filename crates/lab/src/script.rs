@@ -22,16 +22,21 @@ pub const STARTED: &str = "started";
 /// File with the exit status of the command.
 pub const STATUS: &str = "status";
 
+/// How often the line that starts the command calls `execve`: `env`, `nice`, the command.
+pub(crate) const EXECS: u32 = 3;
+
 /// Writes the script.
 ///
 /// The command gets exactly these variables and arguments, whatever bytes they hold, and nothing of
 /// what the guest's init and kernel left in the environment. It starts in `directory` when the
 /// guest has it, else in `/`. The shell is the guest's first process: at the end it becomes `busybox`, which switches the
-/// guest off. Files of `programs` are copied into [`PROGRAMS_FOLDER`] first, under their names there.
+/// guest off. Files of `programs` are copied into [`PROGRAMS_FOLDER`] first, under their names there. The words of `before` start
+/// what starts the command.
 pub fn script(
     directory: Option<&Path>,
     variables: &[(OsString, OsString)],
     programs: &[(String, PathBuf)],
+    before: &[OsString],
     command: &[OsString],
     busybox: &Path,
 ) -> Vec<u8> {
@@ -52,6 +57,10 @@ pub fn script(
         script.extend(b"cd -- ");
         script.extend(quote(directory.as_os_str()));
         script.extend(b" 2> /dev/null\n");
+    }
+    for word in before {
+        script.extend(quote(word));
+        script.push(b' ');
     }
     script.extend(b"env -i");
     for (name, value) in variables {
@@ -101,6 +110,7 @@ mod tests {
             Some(Path::new("/a b")),
             &variables,
             &programs,
+            &["mark".into(), "3".into()],
             &command,
             Path::new("/bin/busybox"),
         ))
@@ -113,7 +123,7 @@ mod tests {
              : > /run/nodewise/lab/started\n\
              cd /\n\
              cd -- '/a b' 2> /dev/null\n\
-             env -i 'PATH=/bin' \"A B=it's\" nice -n 0 -- echo 'two words' ''\n\
+             mark 3 env -i 'PATH=/bin' \"A B=it's\" nice -n 0 -- echo 'two words' ''\n\
              status=$?\n\
              echo $status > /run/nodewise/lab/status\n\
              exec /bin/busybox poweroff -f\n"

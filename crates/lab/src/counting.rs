@@ -1,0 +1,323 @@
+//! Counting the cache lines that a command moves: the plugin that QEMU gets for it, and the counts that come back.
+//!
+//! QEMU loads a plugin, which writes a text when the guest ends. Inside the guest, a program makes [marks](crate::mark)
+//! before the command starts: where functions of the kernel are, which memory is which node's, and that counting begins.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use nodewise_counter::{PLUGIN, SIZES};
+use nodewise_machine::{Bytes, NodeId};
+
+use crate::script;
+
+/// File in the folder of a run: the plugin.
+const FILE: &str = "counter.so";
+/// File in the folder of a run: the counts.
+const COUNTS: &str = "counts";
+/// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
+const MOST_BYTES: u64 = 1 << 30;
+/// The first line of the counts.
+const FIRST: &str = "nodewise-counter 1";
+
+/// How to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counting {
+    /// The private caches of a CPU.
+    pub cache: PrivateCache,
+    /// The program that makes the marks. It gets the number of times that what it then becomes calls `execve` before the
+    /// command is there, and the words of that.
+    pub marker: Vec<OsString>,
+}
+
+impl Counting {
+    /// The words before those that start the command.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let mut words = self.marker.clone();
+        words.push(script::EXECS.to_string().into());
+        words
+    }
+
+    /// Writes the plugin into the folder of a run.
+    pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
+        fs::write(folder.join(FILE), PLUGIN)
+    }
+
+    /// QEMU's option for it, in the folder of a run.
+    pub(crate) fn option(&self) -> (&'static str, String) {
+        let PrivateCache { size, ways } = self.cache;
+        // Without a slash it would be looked for where libraries are.
+        ("-plugin", format!("./{FILE},size={},ways={ways},to={COUNTS}", size.get()))
+    }
+
+    /// Reads the counts from the folder of a run; empty where there are none.
+    pub(crate) fn read(folder: &Path) -> String {
+        let mut text = String::new();
+        let file = fs::File::open(folder.join(COUNTS));
+        let read = file.and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
+        if read.is_ok() { text } else { String::new() }
+    }
+}
+
+/// The private caches of a CPU, as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrivateCache {
+    pub size: Bytes,
+    pub ways: u32,
+}
+
+/// The counts.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Ways of the modelled caches.
+    pub ways: u32,
+    /// Their sizes: half, the machine's, twice.
+    pub sizes: [Bytes; SIZES],
+    /// Threads, in the order in which they began; the command first.
+    pub threads: Vec<CountedThread>,
+    /// Threads beyond the most that are distinguished: their counts are those of the last one.
+    pub lost: u64,
+    pub cells: Vec<CountedCell>,
+    /// Mappings of processes; the first stands for memory whose mapping is not known.
+    pub mappings: Vec<CountedMapping>,
+    pub parts: Vec<CountedPart>,
+}
+
+/// A mapping of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedMapping {
+    /// The number of the process in the guest.
+    pub process: u32,
+    pub kind: MappingKind,
+    /// The name of the file, without its folders.
+    pub name: Vec<u8>,
+}
+
+/// The kind of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingKind {
+    /// The kernel does not say.
+    Unknown,
+    Heap,
+    /// That of the first thread.
+    Stack,
+    /// Memory without a file, such as stacks of other threads.
+    Anonymous,
+    /// A file, or shared memory.
+    File,
+}
+
+/// Lines of a mapping that were read on one CPU from the memory of one node, for each size of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedPart {
+    pub mapping: usize,
+    pub cpu: u32,
+    /// `None` for memory that is no node's.
+    pub node: Option<NodeId>,
+    pub read: [u64; SIZES],
+}
+
+/// A thread of the command or of its descendants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedThread {
+    /// The place in the list of the thread that made it; its own for the first.
+    pub parent: usize,
+    /// Its number in the guest, and that of its process; `None` where the kernel does not say.
+    pub ids: Option<(u32, u32)>,
+    /// The name that it had last, as the kernel keeps it; empty where that is not known.
+    pub name: Vec<u8>,
+}
+
+/// The lines that a thread moved on one CPU from and to the memory of one node, for each size of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedCell {
+    pub thread: usize,
+    pub cpu: u32,
+    /// `None` for memory that is no node's.
+    pub node: Option<NodeId>,
+    pub read: [u64; SIZES],
+    /// Lines that had been written to and left the cache.
+    pub written: [u64; SIZES],
+}
+
+/// Why counts cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CountsError {
+    /// There is no text: the marks did not begin the count.
+    #[error("the guest ended without counts: its kernel did not say which task it runs")]
+    Missing,
+    #[error("the counts end before their last line")]
+    Incomplete,
+    #[error("line {line} of the counts is {}", nodewise_machine::printable::quote(text))]
+    Line { line: usize, text: String },
+}
+
+impl Counts {
+    /// Reads the text that the plugin wrote.
+    ///
+    /// # Errors
+    /// There is none, it is cut, or a line is not one of the plugin's.
+    pub fn parse(text: &str) -> Result<Self, CountsError> {
+        let mut lines = text.lines().zip(1..);
+        let wrong = |(text, line): (&str, usize)| CountsError::Line { line, text: text.to_owned() };
+        let first = lines.next().ok_or(CountsError::Missing)?;
+        if first.0 != FIRST {
+            return Err(wrong(first));
+        }
+        let mut counts = Self::default();
+        for line in lines {
+            if line.0 == "end" {
+                return Ok(counts);
+            }
+            counts.line(line.0).ok_or_else(|| wrong(line))?;
+        }
+        Err(CountsError::Incomplete)
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        let mut words = line.split(' ');
+        match words.next()? {
+            "cache" => {
+                self.ways = words.next()?.parse().ok()?;
+                self.sizes = numbers(&mut words)?.map(Bytes::new);
+            }
+            "lost" => self.lost = words.next()?.parse().ok()?,
+            "thread" => {
+                let number: usize = words.next()?.parse().ok()?;
+                let parent: usize = words.next()?.parse().ok()?;
+                (number == self.threads.len() && parent <= number).then_some(())?;
+                let [pid, process] = numbers(&mut words)?.map(|number| u32::try_from(number).ok());
+                let ids = Some((pid?, process?)).filter(|(pid, _)| *pid > 0);
+                self.threads.push(CountedThread { parent, ids, name: name(words.next()?)? });
+            }
+            "cell" => {
+                let Place { owner: thread, cpu, node } = Place::read(&mut words, self.threads.len())?;
+                let (read, written) = (numbers(&mut words)?, numbers(&mut words)?);
+                self.cells.push(CountedCell { thread, cpu, node, read, written });
+            }
+            "mapping" => {
+                let number: usize = words.next()?.parse().ok()?;
+                (number == self.mappings.len()).then_some(())?;
+                let process = words.next()?.parse().ok()?;
+                let kind = *KINDS.get(words.next()?.parse::<usize>().ok()?)?;
+                self.mappings.push(CountedMapping { process, kind, name: name(words.next()?)? });
+            }
+            "part" => {
+                let Place { owner: mapping, cpu, node } = Place::read(&mut words, self.mappings.len())?;
+                self.parts.push(CountedPart { mapping, cpu, node, read: numbers(&mut words)? });
+            }
+            _ => return None,
+        }
+        words.next().is_none().then_some(())
+    }
+}
+
+/// Kinds of mappings by their numbers.
+const KINDS: [MappingKind; 5] =
+    [MappingKind::Unknown, MappingKind::Heap, MappingKind::Stack, MappingKind::Anonymous, MappingKind::File];
+
+/// Where lines were counted: for a thread or a mapping, on a CPU, in memory of a node.
+struct Place {
+    owner: usize,
+    cpu: u32,
+    node: Option<NodeId>,
+}
+
+impl Place {
+    fn read<'a>(words: &mut impl Iterator<Item = &'a str>, owners: usize) -> Option<Self> {
+        let owner: usize = words.next()?.parse().ok()?;
+        (owner < owners).then_some(())?;
+        let cpu = words.next()?.parse().ok()?;
+        let node = words.next()?;
+        let node = if node == "-" { None } else { Some(NodeId::new(node.parse().ok()?)) };
+        Some(Self { owner, cpu, node })
+    }
+}
+
+/// A name; `-` is an empty one.
+fn name(word: &str) -> Option<Vec<u8>> {
+    if word == "-" { Some(Vec::new()) } else { bytes(word) }
+}
+
+fn numbers<'a, const N: usize>(words: &mut impl Iterator<Item = &'a str>) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = words.next()?.parse().ok()?;
+    }
+    Some(numbers)
+}
+
+/// Bytes from hexadecimal digits.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, proptest};
+
+    const SAMPLE: &str = "nodewise-counter 1\ncache 16 524288 1048576 2097152\nlost 0\n\
+        thread 0 0 301 301 7368\ncell 0 1 0 5 4 3 2 1 0\nthread 1 0 0 0 -\ncell 1 0 - 1 1 1 0 0 0\n\
+        mapping 0 0 0 -\nmapping 1 301 4 6c6962\npart 1 1 0 5 4 3\nend\n";
+
+    #[test]
+    fn counts_are_read_line_by_line() {
+        let counts = Counts::parse(SAMPLE).unwrap();
+        assert_eq!(counts.sizes.map(Bytes::get), [1 << 19, 1 << 20, 2 << 20]);
+        assert_eq!((counts.ways, counts.lost), (16, 0));
+        assert_eq!(
+            counts.threads,
+            [
+                CountedThread { parent: 0, ids: Some((301, 301)), name: b"sh".to_vec() },
+                CountedThread { parent: 0, ids: None, name: Vec::new() },
+            ]
+        );
+        let node = Some(NodeId::new(0));
+        assert_eq!(
+            counts.cells,
+            [
+                CountedCell { thread: 0, cpu: 1, node, read: [5, 4, 3], written: [2, 1, 0] },
+                CountedCell { thread: 1, cpu: 0, node: None, read: [1; 3], written: [0; 3] },
+            ]
+        );
+        let file = CountedMapping { process: 301, kind: MappingKind::File, name: b"lib".to_vec() };
+        assert_eq!(counts.mappings[1..], [file]);
+        assert_eq!(counts.parts, [CountedPart { mapping: 1, cpu: 1, node, read: [5, 4, 3] }]);
+    }
+
+    #[test]
+    fn counts_that_are_missing_or_cut_are_errors() {
+        assert_eq!(Counts::parse(""), Err(CountsError::Missing));
+        assert_eq!(Counts::parse(SAMPLE.strip_suffix("end\n").unwrap()), Err(CountsError::Incomplete));
+        let wrong = |line: &str| Counts::parse(&format!("{FIRST}\n{line}\nend\n")).unwrap_err().to_string();
+        for line in [
+            "cell 0 0 0 1 1 1 1 1 1",
+            "thread 1 0 0 0 -",
+            "cache 16 1",
+            "lost",
+            "x",
+            "lost 1 2",
+            "thread 0 0 1 1 zz",
+            "mapping 0 0 9 -",
+            "part 0 0 0 1 1 1",
+        ] {
+            assert_eq!(wrong(line), format!("line 2 of the counts is \"{line}\""));
+        }
+        assert_eq!(
+            Counts::parse("other 1\n"),
+            Err(CountsError::Line { line: 1, text: "other 1".to_owned() })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part)( [0-9a-f-]{0,22}){0,12}") {
+            let _ = Counts::parse(&text);
+            let _ = Counts::parse(&format!("{FIRST}\n{line}\nthread 0 0 0 0 -\nmapping 0 0 0 -\n{line}\nend\n"));
+        }
+    }
+}
