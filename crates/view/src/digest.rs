@@ -29,6 +29,7 @@ pub mod fleet;
 pub mod hugepages;
 pub mod io;
 pub mod latency;
+pub mod line_counts;
 pub mod loaded;
 pub mod maps;
 pub mod matrix;

@@ -1,0 +1,375 @@
+//! Cache lines that a program moved between caches and memory, counted in a guest: by node, by thread.
+
+use nodewise_machine::order::Order as _;
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_stats::Direction;
+
+use crate::digest::matrix::{Entry, Matrix};
+
+/// Bytes of a line.
+pub const LINE: u64 = 64;
+/// The sizes of the cache for which lines were counted: half of the machine's, the machine's, twice the machine's.
+pub const SIZES: usize = 3;
+/// The place of the machine's size among them.
+pub const OWN: usize = 1;
+/// Lines for half of the cache, or twice the cache, that are more than this part of the others off.
+const UNSURE: f64 = 0.1;
+
+/// Everything that was counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineCounts {
+    /// The private caches of a CPU, as one: their ways and the sizes that were modelled.
+    pub ways: u32,
+    pub sizes: [Bytes; SIZES],
+    /// Whether the machine does not say how large they are.
+    pub is_assumed: bool,
+    /// Nodes with CPUs, and with memory, of the guest.
+    pub cpu_nodes: Vec<NodeId>,
+    pub memory_nodes: Vec<NodeId>,
+    /// The threads, in the order in which they began; the command first.
+    pub threads: Vec<LineThread>,
+    /// Threads that are counted with the last one, for want of room.
+    pub lost: u64,
+    pub cells: Vec<LineCell>,
+    /// Mappings of processes; memory whose mapping is not known is one of them.
+    pub mappings: Vec<LineMapping>,
+    pub parts: Vec<LinePart>,
+}
+
+/// A mapping of a process of the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineMapping {
+    pub process: Option<u32>,
+    pub kind: LineMappingKind,
+}
+
+/// The kind of a mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineMappingKind {
+    /// The kernel does not say.
+    Unknown,
+    Heap,
+    /// That of the first thread.
+    Stack,
+    /// Memory without a file, such as stacks of other threads.
+    Anonymous,
+    /// A file or shared memory, by its name without folders.
+    File(String),
+}
+
+impl LineMappingKind {
+    /// The word for it; that of a file is its name.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Heap => "[heap]",
+            Self::Stack => "[stack]",
+            Self::Anonymous => "anonymous",
+            Self::File(name) => name,
+        }
+    }
+}
+
+/// Lines of a mapping that were read on CPUs of one node, from the memory of one, by size of the cache. A line that is written
+/// back has no mapping any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinePart {
+    pub mapping: usize,
+    pub cpu_node: NodeId,
+    /// `None` for memory that is no node's.
+    pub node: Option<NodeId>,
+    pub read: [u64; SIZES],
+}
+
+/// A thread of the command or of its descendants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineThread {
+    /// The place in the list of the thread that started it; its own for the first.
+    pub parent: usize,
+    /// Its number and that of its process, in the guest.
+    pub ids: Option<(u32, u32)>,
+    pub name: Option<String>,
+}
+
+/// Lines that a thread moved on CPUs of one node, from and to the memory of one, by size of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineCell {
+    pub thread: usize,
+    pub cpu_node: NodeId,
+    /// `None` for memory that is no node's.
+    pub node: Option<NodeId>,
+    pub read: [u64; SIZES],
+    pub written: [u64; SIZES],
+}
+
+impl LineCell {
+    /// Lines read and written back.
+    pub const fn moved(&self, size: usize) -> u64 {
+        self.read[size] + self.written[size]
+    }
+
+    /// Whether the memory is on the node of the CPUs.
+    pub fn is_local(&self) -> bool {
+        self.node == Some(self.cpu_node)
+    }
+}
+
+/// Lines, and how many of them were local.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LocalShare {
+    pub local: u64,
+    pub all: u64,
+}
+
+impl LocalShare {
+    /// The share in percent; `None` without any line.
+    pub fn percent(self) -> Option<f64> {
+        (self.all > 0).then(|| self.local as f64 / self.all as f64 * 100.0)
+    }
+
+    /// Lines that were not local.
+    pub const fn remote(self) -> u64 {
+        self.all - self.local
+    }
+}
+
+/// The result of a demand for local lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalVerdict {
+    /// The percentage that was demanded.
+    pub wanted: f64,
+    pub share: LocalShare,
+    /// Whether half of the cache, or twice the cache, gives the other answer.
+    pub is_unsure: bool,
+}
+
+impl LocalVerdict {
+    /// Whether the demand is met. A program that moved no line moved none that is remote.
+    pub fn holds(&self) -> bool {
+        self.share.percent().is_none_or(|percent| percent >= self.wanted)
+    }
+}
+
+impl LineCounts {
+    /// The lines of the cells that are chosen, for one size of the cache.
+    pub fn share(&self, size: usize, chosen: impl Fn(&LineCell) -> bool) -> LocalShare {
+        let mut share = LocalShare::default();
+        for cell in self.cells.iter().filter(|cell| chosen(cell)) {
+            share.all += cell.moved(size);
+            share.local += if cell.is_local() { cell.moved(size) } else { 0 };
+        }
+        share
+    }
+
+    /// All lines, for the machine's size of the cache.
+    pub fn all(&self) -> LocalShare {
+        self.share(OWN, |_| true)
+    }
+
+    /// Lines that were read, and lines that were written back, for the machine's size of the cache.
+    pub fn read_and_written(&self) -> (u64, u64) {
+        let sum = |of: fn(&LineCell) -> u64| self.cells.iter().map(of).sum();
+        (sum(|cell| cell.read[OWN]), sum(|cell| cell.written[OWN]))
+    }
+
+    /// All lines for half of the cache and for twice the cache, if they differ from those of the machine's by more than a
+    /// tenth: then the size of the cache decides, and a model cannot.
+    pub fn unsure(&self) -> Option<[u64; 2]> {
+        let [half, own, twice] = [0, OWN, 2].map(|size| self.share(size, |_| true).all);
+        let differs = |other: u64| other.abs_diff(own) as f64 > UNSURE * own as f64;
+        (differs(half) || differs(twice)).then_some([half, twice])
+    }
+
+    /// Lines by node of the CPUs and node of the memory.
+    pub fn matrix(&self) -> Matrix {
+        let remark = "64 bytes each, read and written back";
+        let mut matrix = Matrix::new("lines", "lines", remark, Direction::LowerIsBetter);
+        for from in &self.cpu_nodes {
+            for to in &self.memory_nodes {
+                let chosen = |cell: &LineCell| cell.cpu_node == *from && cell.node == Some(*to);
+                let value = Some(self.share(OWN, chosen).all as f64);
+                matrix.set(*from, *to, Entry { value, disturbed: false });
+            }
+        }
+        matrix
+    }
+
+    /// Lines of memory that is no node's.
+    pub fn nowhere(&self) -> u64 {
+        self.share(OWN, |cell| cell.node.is_none()).all
+    }
+
+    /// Threads that moved any line, those with most remote lines first, then those with most.
+    pub fn worst_threads(&self) -> Vec<(usize, LocalShare)> {
+        let mut shares = vec![LocalShare::default(); self.threads.len()];
+        for cell in &self.cells {
+            if let Some(share) = shares.get_mut(cell.thread) {
+                share.all += cell.moved(OWN);
+                share.local += if cell.is_local() { cell.moved(OWN) } else { 0 };
+            }
+        }
+        let mut threads: Vec<(usize, LocalShare)> =
+            shares.into_iter().enumerate().filter(|(_, share)| share.all > 0).collect();
+        threads.order_by_key(|(_, share)| std::cmp::Reverse((share.remote(), share.all)));
+        threads
+    }
+
+    /// Mappings with lines that were read, those with most remote lines first, then those with most.
+    pub fn worst_mappings(&self) -> Vec<(&LineMapping, LocalShare)> {
+        let mut shares = vec![LocalShare::default(); self.mappings.len()];
+        for part in &self.parts {
+            if let Some(share) = shares.get_mut(part.mapping) {
+                share.all += part.read[OWN];
+                share.local += if part.node == Some(part.cpu_node) { part.read[OWN] } else { 0 };
+            }
+        }
+        let mut mappings: Vec<(&LineMapping, LocalShare)> =
+            self.mappings.iter().zip(shares).filter(|(_, share)| share.all > 0).collect();
+        mappings.order_by_key(|(_, share)| std::cmp::Reverse((share.remote(), share.all)));
+        mappings
+    }
+
+    /// Pairs of nodes between which lines moved that were not local, the busiest first.
+    pub fn worst_pairs(&self) -> Vec<(NodeId, NodeId, u64)> {
+        let pairs =
+            self.cpu_nodes.iter().flat_map(|from| self.memory_nodes.iter().map(move |to| (*from, *to)));
+        let remote = pairs.filter(|(from, to)| from != to).map(|(from, to)| {
+            let chosen = |cell: &LineCell| cell.cpu_node == from && cell.node == Some(to);
+            (from, to, self.share(OWN, chosen).all)
+        });
+        let mut remote: Vec<(NodeId, NodeId, u64)> = remote.filter(|(.., lines)| *lines > 0).collect();
+        remote.order_by_key(|(.., lines)| std::cmp::Reverse(*lines));
+        remote
+    }
+
+    /// Whether at least this percentage of the lines is local.
+    pub fn verdict(&self, wanted: f64) -> LocalVerdict {
+        let holds = |size| LocalVerdict { wanted, share: self.share(size, |_| true), is_unsure: false };
+        let own = holds(OWN);
+        let is_unsure = [0, 2].into_iter().any(|size| holds(size).holds() != own.holds());
+        LocalVerdict { is_unsure, ..own }
+    }
+
+    /// A thread in words: its name, or its place.
+    pub fn thread_name(&self, thread: usize) -> String {
+        let name = self.threads.get(thread).and_then(|thread| thread.name.clone());
+        name.unwrap_or_else(|| format!("thread {thread}"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Two nodes, a command of two threads; memory on node 2 as well, which has no CPUs.
+    pub(crate) fn sample() -> LineCounts {
+        let node = NodeId::new;
+        let cell = |thread, cpu_node, memory: Option<u32>, read: [u64; 3], written| LineCell {
+            thread,
+            cpu_node: node(cpu_node),
+            node: memory.map(node),
+            read,
+            written,
+        };
+        let thread = |parent, number, name: Option<&str>| LineThread {
+            parent,
+            ids: Some((number, 300)),
+            name: name.map(str::to_owned),
+        };
+        LineCounts {
+            ways: 16,
+            sizes: [Bytes::from_kib(512), Bytes::from_mib(1), Bytes::from_mib(2)],
+            is_assumed: true,
+            cpu_nodes: vec![node(0), node(1)],
+            memory_nodes: vec![node(0), node(1), node(2)],
+            threads: vec![
+                thread(0, 300, Some("stream")),
+                thread(0, 301, Some("worker\u{1b}")),
+                thread(1, 302, None),
+            ],
+            lost: 0,
+            cells: vec![
+                cell(0, 0, Some(0), [1000, 900, 850], [100, 100, 90]),
+                cell(0, 0, Some(1), [50, 50, 50], [0; 3]),
+                cell(1, 1, Some(1), [800, 700, 100], [0; 3]),
+                cell(1, 1, Some(2), [240, 240, 240], [10; 3]),
+                cell(1, 0, None, [4; 3], [0; 3]),
+            ],
+            mappings: [
+                (None, LineMappingKind::Unknown),
+                (Some(300), LineMappingKind::Heap),
+                (Some(300), LineMappingKind::File("lib\u{1b}.so".to_owned())),
+                (Some(300), LineMappingKind::Stack),
+            ]
+            .map(|(process, kind)| LineMapping { process, kind })
+            .to_vec(),
+            parts: [
+                (0, 0, None, 4),
+                (1, 0, Some(0), 900),
+                (1, 1, Some(2), 240),
+                (2, 0, Some(1), 50),
+                (2, 1, Some(1), 700),
+            ]
+            .map(|(mapping, cpu_node, memory, lines)| LinePart {
+                mapping,
+                cpu_node: node(cpu_node),
+                node: memory.map(node),
+                read: [lines + 1, lines, lines],
+            })
+            .to_vec(),
+        }
+    }
+
+    #[test]
+    fn shares_are_of_lines_read_and_written_back() {
+        let counts = sample();
+        assert_eq!(counts.all(), LocalShare { local: 1700, all: 2004 });
+        assert_eq!(counts.read_and_written(), (1894, 110));
+        assert_eq!(counts.nowhere(), 4);
+        let node = NodeId::new;
+        let cell = |from, to| counts.matrix().get(node(from), node(to)).and_then(|entry| entry.value);
+        assert_eq!([cell(0, 0), cell(0, 1), cell(1, 2), cell(1, 0)], [1000.0, 50.0, 250.0, 0.0].map(Some));
+    }
+
+    #[test]
+    fn the_worst_come_first() {
+        let counts = sample();
+        let shares: Vec<(usize, u64)> =
+            counts.worst_threads().iter().map(|(at, share)| (*at, share.remote())).collect();
+        assert_eq!(shares, [(1, 254), (0, 50)]);
+        let mappings = counts.worst_mappings();
+        let shares: Vec<(&str, u64, u64)> = mappings
+            .iter()
+            .map(|(mapping, share)| (mapping.kind.word(), share.remote(), share.all))
+            .collect();
+        assert_eq!(shares, [("[heap]", 240, 1140), ("lib\u{1b}.so", 50, 750), ("unknown", 4, 4)]);
+        let node = NodeId::new;
+        assert_eq!(counts.worst_pairs(), [(node(1), node(2), 250), (node(0), node(1), 50)]);
+    }
+
+    #[test]
+    fn a_count_that_hangs_on_the_size_of_the_cache_is_unsure() {
+        let mut counts = sample();
+        assert_eq!(counts.unsure(), Some([2204, 1344]));
+        counts.cells.retain(|cell| cell.thread == 0);
+        assert_eq!(counts.unsure(), None);
+        counts.cells.clear();
+        assert_eq!(counts.unsure(), None);
+    }
+
+    #[test]
+    fn a_verdict_that_another_cache_would_turn_is_unsure() {
+        // 1700 of 2004 lines are local; 1900 of 2204 with half the cache, 1040 of 1344 with twice.
+        let verdict = |wanted| {
+            let verdict = sample().verdict(wanted);
+            (verdict.holds(), verdict.is_unsure)
+        };
+        assert_eq!(verdict(50.0), (true, false));
+        assert_eq!(verdict(80.0), (true, true));
+        assert_eq!(verdict(86.0), (false, true));
+        assert_eq!(verdict(95.0), (false, false));
+        let mut nothing = sample();
+        nothing.cells.clear();
+        assert!(nothing.verdict(100.0).holds());
+    }
+}

@@ -1,0 +1,206 @@
+//! `nodewise.lines/1`: cache lines that a program moved, by node and thread.
+
+use serde::Serialize;
+
+use super::{pretty, rounded};
+use crate::digest::line_counts::{LINE, LineCell, LineCounts, LineMappingKind, LinePart, LocalVerdict, OWN};
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.lines/1";
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    line_bytes: u64,
+    cache: CacheJson,
+    lines: u64,
+    local_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_percent: Option<f64>,
+    /// Whether half of the cache, or twice the cache, gives other counts.
+    is_unsure: bool,
+    cpu_nodes: Vec<u32>,
+    memory_nodes: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demand: Option<DemandJson>,
+    threads: Vec<ThreadJson>,
+    threads_not_distinguished: u64,
+    cells: Vec<CellJson>,
+    mappings: Vec<MappingJson>,
+    parts: Vec<PartJson>,
+}
+
+#[derive(Serialize)]
+struct CacheJson {
+    ways: u32,
+    is_assumed: bool,
+    half_bytes: u64,
+    own_bytes: u64,
+    twice_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct DemandJson {
+    local_percent: f64,
+    holds: bool,
+    is_unsure: bool,
+}
+
+#[derive(Serialize)]
+struct ThreadJson {
+    started_by: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct CellJson {
+    thread_index: usize,
+    cpu_node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_node: Option<u32>,
+    lines_read: u64,
+    lines_written_back: u64,
+    lines_with_half_the_cache: u64,
+    lines_with_twice_the_cache: u64,
+}
+
+#[derive(Serialize)]
+struct MappingJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<u32>,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PartJson {
+    mapping_index: usize,
+    cpu_node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_node: Option<u32>,
+    lines_read: u64,
+}
+
+/// Writes what was counted as JSON, indented, with a line end.
+pub fn line_counts(counts: &LineCounts, verdict: Option<&LocalVerdict>) -> String {
+    let all = counts.all();
+    let [half, own, twice] = counts.sizes.map(nodewise_machine::Bytes::get);
+    let cache = CacheJson {
+        ways: counts.ways,
+        is_assumed: counts.is_assumed,
+        half_bytes: half,
+        own_bytes: own,
+        twice_bytes: twice,
+    };
+    let demand = verdict.map(|verdict| DemandJson {
+        local_percent: verdict.wanted,
+        holds: verdict.holds(),
+        is_unsure: verdict.is_unsure,
+    });
+    pretty(&Document {
+        schema: SCHEMA,
+        line_bytes: LINE,
+        cache,
+        lines: all.all,
+        local_lines: all.local,
+        local_percent: all.percent().map(rounded),
+        is_unsure: counts.unsure().is_some(),
+        cpu_nodes: counts.cpu_nodes.iter().map(|node| node.number()).collect(),
+        memory_nodes: counts.memory_nodes.iter().map(|node| node.number()).collect(),
+        demand,
+        threads: threads(counts),
+        threads_not_distinguished: counts.lost,
+        cells: counts.cells.iter().map(cell).collect(),
+        mappings: mappings(counts),
+        parts: counts.parts.iter().map(part).collect(),
+    })
+}
+
+fn threads(counts: &LineCounts) -> Vec<ThreadJson> {
+    let thread = |thread: &crate::digest::line_counts::LineThread| ThreadJson {
+        started_by: thread.parent,
+        thread: thread.ids.map(|(thread, _)| thread),
+        process: thread.ids.map(|(_, process)| process),
+        name: thread.name.clone(),
+    };
+    counts.threads.iter().map(thread).collect()
+}
+
+fn cell(cell: &LineCell) -> CellJson {
+    CellJson {
+        thread_index: cell.thread,
+        cpu_node: cell.cpu_node.number(),
+        memory_node: cell.node.map(nodewise_machine::NodeId::number),
+        lines_read: cell.read[OWN],
+        lines_written_back: cell.written[OWN],
+        lines_with_half_the_cache: cell.moved(0),
+        lines_with_twice_the_cache: cell.moved(2),
+    }
+}
+
+fn mappings(counts: &LineCounts) -> Vec<MappingJson> {
+    let mapping = |mapping: &crate::digest::line_counts::LineMapping| {
+        let (kind, file) = match &mapping.kind {
+            LineMappingKind::Unknown => ("unknown", None),
+            LineMappingKind::Heap => ("heap", None),
+            LineMappingKind::Stack => ("stack", None),
+            LineMappingKind::Anonymous => ("anonymous", None),
+            LineMappingKind::File(name) => ("file", Some(name.clone())),
+        };
+        MappingJson { process: mapping.process, kind, file }
+    };
+    counts.mappings.iter().map(mapping).collect()
+}
+
+fn part(part: &LinePart) -> PartJson {
+    PartJson {
+        mapping_index: part.mapping,
+        cpu_node: part.cpu_node.number(),
+        memory_node: part.node.map(nodewise_machine::NodeId::number),
+        lines_read: part.read[OWN],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::line_counts::tests::sample;
+
+    #[test]
+    fn sums_are_those_of_the_cells() {
+        let counts = sample();
+        let text = line_counts(&counts, Some(&counts.verdict(95.0)));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let cells = json["cells"].as_array().unwrap();
+        let sum = |chosen: &dyn Fn(&serde_json::Value) -> bool| -> u64 {
+            let lines = |cell: &serde_json::Value| {
+                cell["lines_read"].as_u64().unwrap() + cell["lines_written_back"].as_u64().unwrap()
+            };
+            cells.iter().filter(|cell| chosen(cell)).map(lines).sum()
+        };
+        assert_eq!(json["lines"], sum(&|_| true));
+        assert_eq!(json["local_lines"], sum(&|cell| cell["cpu_node"] == cell["memory_node"]));
+        assert_eq!(
+            (json["demand"]["holds"].as_bool(), json["is_unsure"].as_bool()),
+            (Some(false), Some(true))
+        );
+        assert_eq!(json["threads"][1]["started_by"], 0);
+        assert_eq!(json["threads"][2].get("name"), None);
+        let parts = json["parts"].as_array().unwrap();
+        let read: u64 = parts.iter().map(|part| part["lines_read"].as_u64().unwrap()).sum();
+        assert_eq!(read, counts.read_and_written().0);
+        assert_eq!(
+            (json["mappings"][2]["kind"].as_str(), json["mappings"][2]["process"].as_u64()),
+            (Some("file"), Some(300))
+        );
+        // As the text has it.
+        assert!(crate::text::line_counts(&counts, &crate::style::Style::plain(80)).contains("84.8 % local"));
+        assert_eq!(json["local_percent"], 84.830_339);
+    }
+}

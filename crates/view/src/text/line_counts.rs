@@ -1,0 +1,188 @@
+//! Cache lines that a program moved: the text of `nodewise lab --count`.
+
+use nodewise_machine::Bytes;
+
+use crate::digest::line_counts::{LINE, LineCounts, LocalShare, LocalVerdict};
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::matrix;
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Most threads and mappings that are listed.
+const MOST: usize = 10;
+
+/// Writes what was counted.
+pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    let all = counts.all();
+    page.heading("Cache lines", &format!("{} local", percent(all)));
+    matrix::write(&counts.matrix(), &mut page);
+    let (read, written) = counts.read_and_written();
+    let bytes = Bytes::new(all.all.saturating_mul(LINE));
+    remark(&mut page, Ink::Plain, &format!("{read} lines read and {written} written back: {bytes}"));
+    if counts.nowhere() > 0 {
+        let text = format!("{} lines of memory outside of all nodes are in no column", counts.nowhere());
+        remark(&mut page, Ink::Notable, &text);
+    }
+    let [half, own, twice] = counts.sizes;
+    let source = if counts.is_assumed { ", assumed: the machine does not give the size" } else { "" };
+    let cache = format!("modelled cache of each CPU: {own} in {} ways{source}", counts.ways);
+    remark(&mut page, Ink::Faint, &cache);
+    if let Some([less, more]) = counts.unsure() {
+        let text = format!("unsure: {less} lines with a cache of {half}, {more} with {twice}");
+        remark(&mut page, Ink::Notable, &text);
+    }
+    threads(counts, &mut page);
+    mappings(counts, &mut page);
+    page.finish()
+}
+
+/// Writes the verdict about local lines, and what broke it.
+pub fn local_verdict(counts: &LineCounts, verdict: &LocalVerdict) -> String {
+    let LocalVerdict { wanted, share, is_unsure } = verdict;
+    let mut text = format!("{} of the cache lines are local: {wanted} % were demanded", percent(*share));
+    if *is_unsure {
+        let others = [0, 2].map(|size| {
+            format!("{} with a cache of {}", percent(counts.share(size, |_| true)), counts.sizes[size])
+        });
+        text.push_str(&format!("; unsure: {}", others.join(", ")));
+    }
+    if !verdict.holds() {
+        for (from, to, lines) in counts.worst_pairs().into_iter().take(3) {
+            text.push_str(&format!("; {lines} lines from CPUs of node {from} to memory of node {to}"));
+        }
+        if let Some((thread, share)) = counts.worst_threads().first() {
+            let name = nodewise_machine::printable::printable(&counts.thread_name(*thread)).into_owned();
+            text.push_str(&format!("; most of them by {name}: {} remote", share.remote()));
+        }
+    }
+    text
+}
+
+fn percent(share: LocalShare) -> String {
+    // Down: what is shown as 95.0 % is not less.
+    share
+        .percent()
+        .map_or_else(|| "no lines, 0 %".to_owned(), |value| format!("{:.1} %", (value * 10.0).floor() / 10.0))
+}
+
+fn remark(page: &mut Page, ink: Ink, text: &str) {
+    page.line(4, &Line::new().with(ink, format!("  {text}")));
+}
+
+fn threads(counts: &LineCounts, page: &mut Page) {
+    let worst = counts.worst_threads();
+    let shown = worst.len().min(MOST);
+    let all = if worst.len() > shown {
+        format!("{shown} of {}, those with most remote lines first", worst.len())
+    } else {
+        String::new()
+    };
+    page.heading("Threads", &all);
+    let column = |head, align| Column { head, align, keep: Keep::Always };
+    let mut table = Table::new(vec![
+        column("process", Align::Right),
+        column("thread", Align::Right),
+        column("lines", Align::Right),
+        column("remote", Align::Right),
+        column("local", Align::Right),
+        column("name", Align::Left),
+    ]);
+    for (place, share) in worst.into_iter().take(shown) {
+        let ids = counts.threads[place].ids;
+        table.row(vec![
+            ids.map(|(_, process)| Line::from(process.to_string())).unwrap_or_default(),
+            ids.map(|(thread, _)| Line::from(thread.to_string())).unwrap_or_default(),
+            share.all.to_string().into(),
+            share.remote().to_string().into(),
+            percent(share).into(),
+            counts.thread_name(place).into(),
+        ]);
+    }
+    table.write(page);
+    if counts.lost > 0 {
+        let text = format!(
+            "{} threads beyond the most that are distinguished are counted with the last",
+            counts.lost
+        );
+        remark(page, Ink::Notable, &text);
+    }
+}
+
+fn mappings(counts: &LineCounts, page: &mut Page) {
+    let worst = counts.worst_mappings();
+    let shown = worst.len().min(MOST);
+    let more = if worst.len() > shown { format!("; {shown} of {}", worst.len()) } else { String::new() };
+    page.heading("Mappings", &format!("lines read{more}"));
+    let column = |head, align| Column { head, align, keep: Keep::Always };
+    let mut table = Table::new(vec![
+        column("process", Align::Right),
+        column("lines", Align::Right),
+        column("remote", Align::Right),
+        column("local", Align::Right),
+        column("mapping", Align::Left),
+    ]);
+    for (mapping, share) in worst.into_iter().take(shown) {
+        table.row(vec![
+            mapping.process.map(|process| Line::from(process.to_string())).unwrap_or_default(),
+            share.all.to_string().into(),
+            share.remote().to_string().into(),
+            percent(share).into(),
+            mapping.kind.word().into(),
+        ]);
+    }
+    table.write(page);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::line_counts::tests::sample;
+
+    #[test]
+    fn lines_are_shown_by_node_and_by_thread() {
+        let text = line_counts(&sample(), &Style::plain(80));
+        assert_eq!(
+            text,
+            "Cache lines  84.8 % local
+  lines  64 bytes each, read and written back
+  CPU\\mem     0     1     2
+  node 0   1000    50     0
+  node 1      0   700   250
+  1894 lines read and 110 written back: 125.2 KiB
+  4 lines of memory outside of all nodes are in no column
+  modelled cache of each CPU: 1 MiB in 16 ways, assumed: the machine does not
+    give the size
+  unsure: 2204 lines with a cache of 512 KiB, 1344 with 2 MiB
+
+Threads
+  process  thread  lines  remote   local  name
+      300     301    954     254  73.3 %  worker\\x1b
+      300     300   1050      50  95.2 %  stream
+
+Mappings  lines read
+  process  lines  remote   local  mapping
+      300   1140     240  78.9 %  [heap]
+      300    750      50  93.3 %  lib\\x1b.so
+        -      4       4   0.0 %  unknown
+"
+        );
+    }
+
+    #[test]
+    fn a_verdict_says_what_broke_it() {
+        let counts = sample();
+        let say = |wanted| local_verdict(&counts, &counts.verdict(wanted));
+        assert_eq!(say(50.0), "84.8 % of the cache lines are local: 50 % were demanded");
+        assert_eq!(
+            say(95.0),
+            "84.8 % of the cache lines are local: 95 % were demanded; 250 lines from CPUs of node 1 to memory of node 2; \
+             50 lines from CPUs of node 0 to memory of node 1; most of them by worker\\x1b: 254 remote"
+        );
+        assert!(
+            say(80.0).contains("; unsure: 86.2 % with a cache of 512 KiB, 77.3 % with a cache of 2 MiB"),
+            "{}",
+            say(80.0)
+        );
+    }
+}
