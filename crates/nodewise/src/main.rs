@@ -37,6 +37,8 @@
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
 //! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`), and keeping them over a boot
 //!   (`command/hugepages/persist.rs`); `boot_files.rs` changes of boot files; `journal.rs` the old values of settings
+//! - in `command/lab/` counting cache lines (`command/lab/count.rs`), and what `lab --count` starts in the guest
+//!   (`command/lab/marks.rs`)
 //! - `command/subject.rs` processes that a verb was asked for; in `command/doctor/` the system at the ends of a window
 //!   (`command/doctor/watch.rs`), mappings, findings that are ignored, and the catalogue of rules
 //! - in `command/advise/` facts of one process (`command/advise/reading.rs`), a program that is started to be watched
@@ -101,7 +103,10 @@ fn main() -> std::process::ExitCode {
 
 /// Everything, from the words to the exit code.
 fn start() -> u8 {
-    let code = personality::by_name().or_else(completion::by_word).unwrap_or_else(command);
+    let code = personality::by_name()
+        .or_else(completion::by_word)
+        .or_else(command::lab::marks::by_word)
+        .unwrap_or_else(command);
     // What could not be written was reported where it was written; an end of a line that is left fails
     // for the same reason.
     let _ = io::stdout().flush();

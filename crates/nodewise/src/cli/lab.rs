@@ -19,11 +19,14 @@ Examples:
   nodewise lab --machine capture.tar.gz -- nodewise show
   nodewise lab --disk 1G -- lsblk
   nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
+  nodewise lab --machine \"2x(2c 1G); dist=21\" --count --assert-local 95 -- ./solver input.dat
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
+With --assert-local: 1 when the command ends with 0 and fewer lines are local.
 With --check: 0 when kernel and model agree, 1 when a script differs or was not played.",
-    override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]...\n       nodewise lab --check [OPTIONS]"
+    override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]...\n       nodewise lab --check [OPTIONS]",
+    group = clap::ArgGroup::new("result").args(["check", "count"])
 )]
 pub struct Lab {
     /// Most CPUs of the guest; every node that has CPUs keeps at least one
@@ -47,6 +50,15 @@ pub struct Lab {
     /// Time limit, such as 90s, 10m or 2h; a bare number is seconds [default: 5m]
     #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
     pub timeout: Duration,
+    /// Count the cache lines that the command moves, by node, thread and mapping; its output goes to standard error
+    #[arg(long, conflicts_with = "dry_run")]
+    pub count: bool,
+    /// Fail unless at least this percentage of the cache lines comes from, or goes to, memory of the CPU's own node
+    #[arg(long, value_name = "PERCENT", requires = "count", value_parser = percentage)]
+    pub assert_local: Option<f64>,
+    /// Print JSON (schema nodewise.lines/1; with --check nodewise.kernel-check/1)
+    #[arg(long, requires = "result")]
+    pub json: bool,
     /// Show what would be done, without doing it: how the guest would be started
     #[arg(long)]
     pub dry_run: bool,
@@ -79,9 +91,6 @@ pub struct Check {
     /// Release whose rules the model follows [default: that of the kernel]
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub model: Option<KernelRelease>,
-    /// Print JSON (schema nodewise.kernel-check/1)
-    #[arg(long, requires = "check")]
-    pub json: bool,
     /// Directory for the result as JSON and a C program for each script that differs; it is made where it is missing
     #[arg(long, value_name = "DIR", requires = "check")]
     pub output: Option<PathBuf>,
@@ -91,4 +100,12 @@ pub struct Check {
     /// In a guest: the pages that the program of a script takes
     #[arg(long, value_name = "N", hide = true)]
     pub pages: Option<u64>,
+}
+
+/// Reads a percentage from 0 to 100.
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
+    number
+        .filter(|number| (0.0..=100.0).contains(number))
+        .ok_or_else(|| "expected a number from 0 to 100".to_owned())
 }

@@ -140,8 +140,9 @@ fn the_page_of_options_is_that_of_the_command_line() {
 }
 
 /// Options whose values have several forms, with the reason.
-const FORMS: [(&str, &str); 6] = [
+const FORMS: [(&str, &str); 7] = [
     ("against", "`fleet report` compares directories"),
+    ("count", "`lab` counts cache lines, where others take a number"),
     ("from", "io compares several files, each with a label"),
     ("kernel", "the lab boots an image as well, where others need only the rules of a release"),
     ("output", "`fleet plan` writes a directory of scripts"),
@@ -153,7 +154,7 @@ const FORMS: [(&str, &str); 6] = [
 const MEANINGS: [(&str, &str); 7] = [
     ("against", "`fleet report` compares directories"),
     ("all", "`balance undo` acts on everything, the other verbs show everything"),
-    ("count", "the number of what the verb makes: nodes, or intervals"),
+    ("count", "the number of what the verb makes: nodes, or intervals; `lab` counts cache lines"),
     ("force", "`hugepages undo` overwrites settings, the other verbs overwrite files"),
     ("kernel", "`lab` boots the release, the other verbs model it"),
     ("output", "`fleet plan` writes a directory of scripts"),

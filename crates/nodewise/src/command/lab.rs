@@ -1,6 +1,8 @@
 //! `nodewise lab`.
 
 mod check;
+mod count;
+pub mod marks;
 mod play;
 
 use std::ffi::OsString;
@@ -48,6 +50,9 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     guest.scratch.clone_from(&args.scratch);
     guest.disk = args.disk;
     guest.timeout = args.timeout;
+    if args.count {
+        return count::run(args, global, &machine, guest);
+    }
     let status = stream(&guest, &args.command).map_err(fail)?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))
 }
@@ -62,8 +67,13 @@ fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
     let line = ProgressLine::new();
     let (mut stdout, mut stderr) =
         (BehindLine::new(&line, io::stdout()), BehindLine::new(&line, io::stderr()));
+    guest.stream_watched(command, &mut stdout, &mut stderr, &mut watch(&line))
+}
+
+/// Shows in a line how far a guest is.
+fn watch(line: &ProgressLine) -> impl FnMut(Stage) {
     let mut before = None;
-    let mut watch = |stage| {
+    move |stage| {
         if stage == Stage::Command {
             line.clear();
         } else if before.replace(stage) == Some(stage) {
@@ -71,8 +81,7 @@ fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
         } else {
             line.enter(stage);
         }
-    };
-    guest.stream_watched(command, &mut stdout, &mut stderr, &mut watch)
+    }
 }
 
 /// The guest in words, then QEMU's options for it.

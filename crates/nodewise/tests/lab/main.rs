@@ -1,9 +1,9 @@
 //! nodewise inside real kernels: machines are booted once each, and every check runs there.
 //!
-//! The same program has five roles. On the host it boots the guests and makes a test of each check
+//! The same program has six roles. On the host it boots the guests and makes a test of each check
 //! (`guest`); inside a guest, started with `--guest`, it watches over (`watchdog`) the process that runs the checks
 //! and writes their results, `--checks` (`checks`); with `--probe` it is the program whose pages are looked at (`probe`), or, where
-//! it stays for a while, with `--observed` (`observed`).
+//! it stays for a while, with `--observed` (`observed`), or whose cache lines are counted, with `--walks` (`line_counts`).
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
 
@@ -14,6 +14,7 @@ mod filter;
 mod firmware;
 mod guest;
 mod kernel;
+mod line_counts;
 mod nodewise;
 mod observed;
 mod observer;
@@ -90,6 +91,7 @@ fn main() {
         Some(scripts::PROGRAM) => return scripts::program(&words[1]),
         Some("--observed") => return observed::run(&words[1..]),
         Some("--hangs") => return watchdog::hang(),
+        Some("--walk" | "--walks") => return line_counts::walk(&words[1..]),
         _ => {}
     }
     let (options, words): (Vec<String>, Vec<String>) = std::env::args().partition(|word| is_own(word));
@@ -170,8 +172,11 @@ fn main() {
     let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
     let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
     let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
-    let trials =
-        [table, watchdog, proved].into_iter().chain(trials.into_iter().map(|(_, trial)| trial)).collect();
+    let counted = Trial::test("counted_lines_are_those_of_arithmetic", line_counts::are_those_of_arithmetic);
+    let trials = [counted, table, watchdog, proved]
+        .into_iter()
+        .chain(trials.into_iter().map(|(_, trial)| trial))
+        .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 

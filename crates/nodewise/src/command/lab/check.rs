@@ -72,7 +72,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
         seed: (!is_named).then_some(options.seed),
         machines: Vec::new(),
     };
-    let show = |text: String| if options.json { Ok(()) } else { output::print(&text) };
+    let show = |text: String| if args.json { Ok(()) } else { output::print(&text) };
     show(text::tap::head(&check, machines.len() as u64 * options.scripts))?;
     let mut point = 1;
     for machine in machines {
@@ -83,7 +83,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     }
     show(text::tap::end(&check))?;
     let (_, differ, failed) = check.counts();
-    if options.json {
+    if args.json {
         output::print_json(&json::conformance(&check))?;
     }
     if let Some(file) = file {

@@ -1,0 +1,222 @@
+//! `nodewise lab --count`: the cache lines that a command moves.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nodewise_lab::counting::{CountedCell, CountedMapping, CountedPart, CountedThread, MappingKind};
+use nodewise_lab::layout::GuestNode;
+use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Threads};
+use nodewise_machine::cache::CacheKind;
+use nodewise_machine::printable::{io_words, quote};
+use nodewise_machine::{Bytes, CpuId, Machine};
+use nodewise_view::digest::line_counts::{
+    LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread,
+};
+use nodewise_view::{json, text};
+
+use super::{marks, watch};
+use crate::cli::Global;
+use crate::cli::lab::Lab;
+use crate::failure::{Failure, NOT_STARTED, Outcome};
+use crate::measuring::line::{BehindLine, ProgressLine};
+use crate::output;
+
+/// Exit code of a demand that is not met.
+const NOT_LOCAL: u8 = 1;
+/// The cache where the machine does not say: that of a core of recent servers (AMD Zen 4 and 5: 1 MiB of 8 and 16 ways;
+/// Intel Sapphire Rapids: 2 MiB of 16).
+const ASSUMED: PrivateCache = PrivateCache { size: Bytes::from_mib(1), ways: 16 };
+/// Most bytes and ways that are modelled: each CPU of the guest takes almost half of the size in memory of the host.
+const LARGEST: Bytes = Bytes::from_mib(64);
+const MOST_WAYS: u32 = 64;
+/// Folders that a guest has of its own, where it does not see the host's files.
+const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "run", "sys"];
+
+/// Runs the command in the guest and shows what it moved.
+pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> Outcome {
+    let fail = |message: String| Failure::new(NOT_STARTED, message);
+    let cache = private_cache(machine);
+    guest.threads = Threads::PerCpu;
+    let program = own_program(&mut guest).map_err(fail)?;
+    let marker = vec![program.into_os_string(), OsString::from(marks::WORD)];
+    let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker };
+    let counted = stream(&guest, &counting, &args.command).map_err(|error| fail(error.to_string()))?;
+    let counts = line_counts(counted.counts, &guest.layout, cache.is_none());
+    let verdict = args.assert_local.map(|wanted| counts.verdict(wanted));
+    output::show(
+        args.json,
+        global.color,
+        || json::line_counts(&counts, verdict.as_ref()),
+        |style| text::line_counts(&counts, style),
+    )?;
+    let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
+    let Some(verdict) = verdict else { return Ok(status) };
+    output::say(&text::local_verdict(&counts, &verdict));
+    Ok(if status == 0 && !verdict.holds() { NOT_LOCAL } else { status })
+}
+
+/// Runs the command; both of its streams go to standard error, since the counts are the result.
+fn stream(guest: &Guest, counting: &Counting, command: &[OsString]) -> Result<Counted, GuestError> {
+    let line = ProgressLine::new();
+    let (mut stdout, mut stderr) =
+        (BehindLine::new(&line, io::stderr()), BehindLine::new(&line, io::stderr()));
+    guest.count(counting, command, (&mut stdout, &mut stderr), &mut watch(&line))
+}
+
+/// Where the guest finds this program, which makes its marks. Copied into its memory if the guest cannot see it.
+fn own_program(guest: &mut Guest) -> Result<PathBuf, String> {
+    const NAME: &str = "nodewise-marks";
+    let own =
+        std::env::current_exe().map_err(|error| format!("where is this program? {}", io_words(&error)))?;
+    if own.to_str().is_none() {
+        return Err(format!("{} is not a path that a guest can be given", quote(&own.to_string_lossy())));
+    }
+    if !OWN_FOLDERS.iter().any(|folder| own.starts_with(Path::new("/").join(folder))) {
+        return Ok(own);
+    }
+    guest.programs.push((NAME.to_owned(), own));
+    Ok(Path::new(nodewise_lab::script::PROGRAMS_FOLDER).join(NAME))
+}
+
+/// The largest cache that a core of the machine has to itself; that of its first CPU.
+fn private_cache(machine: &Machine) -> Option<PrivateCache> {
+    let first = *machine.cpus.keys().next()?;
+    let core = machine.cores().remove(&first)?;
+    let is_private =
+        |cpus: &nodewise_machine::CpuSet| cpus.contains(first) && cpus.iter().all(|cpu| core.contains(cpu));
+    let private =
+        machine.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction && is_private(&cache.cpus));
+    let largest =
+        private.filter_map(|cache| Some((cache.size?, cache.ways))).max_by_key(|(size, _)| *size)?;
+    let (size, ways) = largest;
+    let ways = ways.filter(|ways| (1..=MOST_WAYS).contains(ways)).unwrap_or(ASSUMED.ways);
+    (size >= Bytes::from_kib(4) && size <= LARGEST).then_some(PrivateCache { size, ways })
+}
+
+/// The counts by node, for a guest of this layout.
+fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts {
+    let node_of = |cpu: u32| {
+        let holds = |node: &&GuestNode| node.cpus.contains(CpuId::new(cpu));
+        layout.nodes.iter().find(holds).map(|node| node.id)
+    };
+    let mut cells: Vec<LineCell> = Vec::new();
+    for CountedCell { thread, cpu, node, read, written } in counts.cells {
+        let Some(cpu_node) = node_of(cpu) else { continue };
+        let same = |cell: &&mut LineCell| (cell.cpu_node, cell.node) == (cpu_node, node);
+        match cells.iter_mut().rev().take_while(|cell| cell.thread == thread).find(same) {
+            Some(cell) => {
+                add(&mut cell.read, read);
+                add(&mut cell.written, written);
+            }
+            None => cells.push(LineCell { thread, cpu_node, node, read, written }),
+        }
+    }
+    let mut parts: Vec<LinePart> = Vec::new();
+    for CountedPart { mapping, cpu, node, read } in counts.parts {
+        let Some(cpu_node) = node_of(cpu) else { continue };
+        let same = |part: &&mut LinePart| (part.cpu_node, part.node) == (cpu_node, node);
+        match parts.iter_mut().rev().take_while(|part| part.mapping == mapping).find(same) {
+            Some(part) => add(&mut part.read, read),
+            None => parts.push(LinePart { mapping, cpu_node, node, read }),
+        }
+    }
+    let with = |keep: fn(&GuestNode) -> bool| {
+        layout.nodes.iter().filter(|node| keep(node)).map(|node| node.id).collect()
+    };
+    LineCounts {
+        ways: counts.ways,
+        sizes: counts.sizes,
+        is_assumed,
+        cpu_nodes: with(|node| !node.cpus.is_empty()),
+        memory_nodes: with(|node| node.memory.is_some()),
+        threads: counts.threads.into_iter().map(thread).collect(),
+        lost: counts.lost,
+        cells,
+        mappings: counts.mappings.into_iter().map(mapping).collect(),
+        parts,
+    }
+}
+
+fn add(sums: &mut [u64], lines: impl IntoIterator<Item = u64>) {
+    sums.iter_mut().zip(lines).for_each(|(sum, lines)| *sum += lines);
+}
+
+fn thread(thread: CountedThread) -> LineThread {
+    let name = Some(thread.name).filter(|name| !name.is_empty());
+    LineThread {
+        parent: thread.parent,
+        ids: thread.ids,
+        name: name.map(|name| String::from_utf8_lossy(&name).into_owned()),
+    }
+}
+
+fn mapping(mapping: CountedMapping) -> LineMapping {
+    let kind = match mapping.kind {
+        MappingKind::Unknown => LineMappingKind::Unknown,
+        MappingKind::Heap => LineMappingKind::Heap,
+        MappingKind::Stack => LineMappingKind::Stack,
+        MappingKind::Anonymous => LineMappingKind::Anonymous,
+        MappingKind::File => LineMappingKind::File(String::from_utf8_lossy(&mapping.name).into_owned()),
+    };
+    LineMapping { process: Some(mapping.process).filter(|process| *process > 0), kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_lab::Limits;
+    use nodewise_machine::{NodeId, spec};
+
+    #[test]
+    fn cpus_of_a_node_are_counted_together() {
+        let layout = Layout::new(&spec::machine("(2c 512M) (2c 512M)").unwrap(), &Limits::default()).unwrap();
+        let cell = |thread, cpu, node| CountedCell {
+            thread,
+            cpu,
+            node: Some(NodeId::new(node)),
+            read: [3, 2, 1],
+            written: [1, 1, 0],
+        };
+        let thread = CountedThread { parent: 0, ids: Some((7, 7)), name: b"sh\xff".to_vec() };
+        let counts = Counts {
+            threads: vec![thread.clone(), CountedThread { name: Vec::new(), ..thread }],
+            cells: vec![cell(0, 0, 0), cell(0, 2, 0), cell(0, 1, 0), cell(1, 1, 0)],
+            mappings: vec![CountedMapping { process: 7, kind: MappingKind::Heap, name: Vec::new() }],
+            parts: [0, 1, 2].map(|cpu| CountedPart { mapping: 0, cpu, node: None, read: [3, 2, 1] }).to_vec(),
+            ..Counts::default()
+        };
+        let counts = line_counts(counts, &layout, true);
+        let found: Vec<_> =
+            counts.cells.iter().map(|cell| (cell.thread, cell.cpu_node.number(), cell.read)).collect();
+        assert_eq!(found, [(0, 0, [6, 4, 2]), (0, 1, [3, 2, 1]), (1, 0, [3, 2, 1])]);
+        let parts: Vec<_> = counts.parts.iter().map(|part| (part.cpu_node.number(), part.read)).collect();
+        assert_eq!(parts, [(0, [6, 4, 2]), (1, [3, 2, 1])]);
+        assert_eq!(counts.threads[0].name.as_deref(), Some("sh\u{fffd}"));
+        assert_eq!(counts.threads[1].name, None);
+    }
+
+    #[test]
+    fn the_private_cache_is_the_largest_of_a_core() {
+        let mut machine = spec::machine("2x(2c2t 1G)").unwrap();
+        assert_eq!(private_cache(&machine), None);
+        let cache = |level, kind, size, cpus: &str| nodewise_machine::cache::Cache {
+            level,
+            kind,
+            size: Some(size),
+            line_size: Some(64),
+            ways: Some(20),
+            sets: None,
+            cpus: cpus.parse().unwrap(),
+        };
+        let core: String = machine.cores()[&CpuId::new(0)].to_string();
+        machine.caches = vec![
+            cache(1, CacheKind::Data, Bytes::from_kib(48), &core),
+            cache(2, CacheKind::Unified, Bytes::from_kib(1280), &core),
+            cache(3, CacheKind::Unified, Bytes::from_mib(30), "0-3"),
+        ];
+        assert_eq!(private_cache(&machine), Some(PrivateCache { size: Bytes::from_kib(1280), ways: 20 }));
+        machine.caches.truncate(0);
+        assert_eq!(private_cache(&machine), None);
+    }
+}
