@@ -226,18 +226,26 @@ impl Writer<'_> {
         let gains = self.trace.gains.clone().filter(|_| counts);
         let nodes: Vec<NodeId> = self.machine.node_ids().iter().collect();
         if gains.is_some() {
-            self.line(format_args!("word before[{}][6];", nodes.len()));
-            for (at, node) in nodes.iter().enumerate() {
-                self.line(format_args!("counters({node}, before[{at}]);"));
+            self.line(format_args!("static word before[{0}][6], after[{0}][6];", nodes.len()));
+            // Once to have all that it takes, once to count.
+            for moment in ["after", "before"] {
+                for (at, node) in nodes.iter().enumerate() {
+                    self.line(format_args!("counters({node}, {moment}[{at}]);"));
+                }
             }
         }
         self.line(format_args!("write_pages(m{mapping}, {}, {});", ints(pages), pages.len()));
         let Some(gains) = gains else { return Some(()) };
+        for (at, node) in nodes.iter().enumerate() {
+            self.line(format_args!("counters({node}, after[{at}]);"));
+        }
         let (room, misses) = Background::with_room(pages.len() as u64).numbers();
         for (at, node) in nodes.iter().enumerate() {
             let counters = gains.get(node).copied().unwrap_or_default();
             let values = crate::counters::FIELDS.map(|(_, field)| field(&counters).to_string()).join(", ");
-            self.line(format_args!("counted({node}, before[{at}], (word[]){{{values}}}, {room}, {misses});"));
+            self.line(format_args!(
+                "counted({node}, before[{at}], after[{at}], (word[]){{{values}}}, {room}, {misses});"
+            ));
         }
         Some(())
     }

@@ -177,13 +177,13 @@ fn without_one(nodes: &NodeSet) -> Vec<NodeSet> {
     nodes.iter().map(without).collect()
 }
 
-/// Less of a part: a half of it.
+/// The same part from the beginning of its mapping, which can then be smaller, and halves of it.
 fn smaller(part: Part) -> Vec<Part> {
     let half = part.count / 2;
-    if half == 0 {
-        return Vec::new();
-    }
-    vec![Part { count: half, ..part }, Part { first: part.first + half, count: part.count - half, ..part }]
+    let halves =
+        [Part { count: half, ..part }, Part { first: part.first + half, count: part.count - half, ..part }];
+    let start = (part.first > 0).then_some(Part { first: 0, ..part });
+    start.into_iter().chain(halves.into_iter().filter(|_| half > 0)).collect()
 }
 
 #[cfg(test)]
@@ -249,6 +249,21 @@ mod tests {
             assert!(matches!(small.calls.last(), Some(Call::Touch(_, pages)) if pages.len() == 2));
             assert!(small.weights.iter().all(|(_, weight)| *weight == 1));
         }
+    }
+
+    #[test]
+    fn pages_and_parts_become_as_few_as_can_be() {
+        let bind = |part: Part| Call::Bind(part, MemPolicy::DEFAULT, BindOptions::default());
+        let calls = vec![
+            Call::Map(MappingKind::Small, 40),
+            Call::Touch(0, vec![30, 31]),
+            bind(Part { mapping: 0, first: 20, count: 9 }),
+        ];
+        let script = Script { weights: Vec::new(), calls };
+        let small =
+            shrunk(script, 200, |script| script.calls.iter().any(|call| matches!(call, Call::Bind(..))));
+        let one = bind(Part { mapping: 0, first: 0, count: 1 });
+        assert_eq!(small.calls, [Call::Map(MappingKind::Small, 1), one]);
     }
 
     #[test]
