@@ -259,7 +259,7 @@ impl Guest {
 }
 
 /// This program and nodewise, small enough to be copied into guests.
-fn programs() -> &'static [PathBuf; 2] {
+pub fn programs() -> &'static [PathBuf; 2] {
     static SMALL: OnceLock<[PathBuf; 2]> = OnceLock::new();
     SMALL.get_or_init(|| {
         let named = std::env::args().find_map(|word| word.strip_prefix(PROGRAM).map(PathBuf::from));

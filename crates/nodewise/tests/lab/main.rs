@@ -25,12 +25,15 @@ mod sick_guests;
 mod watchdog;
 mod zoneinfo;
 
+use std::process::Command;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use nodewise_conformance::machines::{self, Drawn};
 use nodewise_conformance::{cpuset, drawer, random, setting};
 use nodewise_lab::kernel::{DEFAULT_VERSION, TESTED_VERSIONS};
-use nodewise_lab::{Arch, KernelChoice};
+use nodewise_lab::{Arch, KernelChoice, Lab};
 use nodewise_machine::Bytes;
+use serde_json::Value;
 
 use crate::checks::{Extent, Load, scripts};
 use crate::guest::{Guest, Plan};
@@ -173,7 +176,8 @@ fn main() {
     let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
     let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
     let counted = Trial::test("counted_lines_are_those_of_arithmetic", line_counts::are_those_of_arithmetic);
-    let trials = [counted, table, watchdog, proved]
+    let check = Trial::test("lab_check_finds_and_shrinks_what_differs", command_finds_differences);
+    let trials = [counted, table, watchdog, proved, check]
         .into_iter()
         .chain(trials.into_iter().map(|(_, trial)| trial))
         .collect();
@@ -230,6 +234,45 @@ fn table_has_all_kinds() -> Result<(), Failed> {
     // Each of these kernels is fetched for the tests.
     let unknown = DRAWN.iter().find(|(kernel, _)| !TESTED_VERSIONS.contains(kernel));
     unknown.map_or(Ok(()), |(kernel, _)| Err(format!("nothing fetches Linux {kernel}").into()))
+}
+
+/// `nodewise lab --check` with the rules of another release than the kernel's: differences, their calls and programs.
+fn command_finds_differences() -> Result<(), Failed> {
+    if let Err(why) = Lab::for_test(&choice(DEFAULT_VERSION)) {
+        eprintln!("{why}");
+        return Ok(());
+    }
+    let [_, nodewise] = guest::programs();
+    let mut command = Command::new(nodewise);
+    command.args([
+        "lab",
+        "--check",
+        "--json",
+        "--model=6.1",
+        "--scripts=2",
+        "--machine=2x(1c 512M); dist=20",
+    ]);
+    let output = command.output()?;
+    let json: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", nodewise::complaint(&output)))?;
+    let scripts = json["machines"][0]["scripts"].as_array().cloned().unwrap_or_default();
+    let differing: Vec<&Value> = scripts.iter().filter(|script| script["outcome"] == "different").collect();
+    checks::same("scripts", (scripts.len(), json["not_played"].as_u64()), (2, Some(0)))?;
+    checks::same("exit code", output.status.code(), Some(i32::from(!differing.is_empty())))?;
+    checks::same("the kernel and the rules", json["model"].as_str(), Some("6.1"))?;
+    if differing.is_empty() {
+        return Err(format!("6.12 is taken for 6.1: {json}").into());
+    }
+    for script in differing {
+        let fewer = script["calls_left"].as_u64() < script["calls_drawn"].as_u64();
+        let program = script["program"].as_str().is_some_and(|text| text.contains("int main"));
+        checks::same(
+            &format!("whether it is shrunk and has a program: {script}"),
+            (fewer, program),
+            (true, true),
+        )?;
+    }
+    Ok(())
 }
 
 /// The table of docs/doctor.md names rules and checks that are there.
