@@ -2,8 +2,8 @@
 //! product's own model against.
 //!
 //! [`crate::simulate`] keeps memory as runs and answers for programs of any size. What is here knows every
-//! page of a small program: slow, plain, and compared with kernels by drawn scripts in guests. Only tests
-//! have it (the feature `oracle`).
+//! page of a small program: slow, plain, and compared with kernels by drawn scripts in guests. Tests and the check
+//! of kernels have it (the feature `oracle`).
 
 pub mod calls;
 pub mod task;

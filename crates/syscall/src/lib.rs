@@ -28,7 +28,7 @@
 //!   changing anything
 //! - `mark.rs` a no-op by which a guest speaks to its emulator
 //! - `entry.rs` the start of a short command, without the runtime's
-//! - for tests (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
+//! - for tests and the check of kernels (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
 //!   two writes to them; `numbers.rs` calls with any arguments
 //! - `wait.rs` waiting for a program and what it used; `inherited.rs` signals and streams as they were before
 //!   the Rust runtime changed them
