@@ -112,6 +112,7 @@ pub const LONG: &[(&str, Check)] = &[
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
     ("a_disk_fills_the_page_cache_of_the_node_that_reads_it", cache::disk),
     ("page_cache_makes_room_for_a_bound_program_and_files_in_memory_do_not", cache::bound),
+    ("page_cache_that_is_not_on_the_disk_yet_makes_room_too", cache::dirty),
     ("the_process_that_is_killed_is_the_one_that_explain_names", oom::victim),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
     ("a_rule_of_the_model_that_is_wrong_is_found_in_few_calls", scripts::wrong_rule),

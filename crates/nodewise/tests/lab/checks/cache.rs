@@ -8,10 +8,14 @@ use serde_json::Value;
 
 use super::same;
 use super::short::{DISK, Disk, shell};
+use crate::guest::FIGURE;
+use crate::kernel;
 use crate::nodewise::Context;
 use crate::observer::Observed;
-use crate::setting;
+use crate::setting::{self, Setting};
 
+/// Where a file system is mounted.
+const MOUNT: &str = "/run/nodewise-ext4";
 /// Files in memory, in a folder of their own.
 const FILES: &str = "/run/nodewise-files";
 /// Beyond the end of what there is, in KiB: more than a kernel takes and gives meanwhile.
@@ -128,6 +132,68 @@ pub fn bound(context: &Context) -> Result<(), String> {
     drop(disk);
 
     files_in_memory(&last)
+}
+
+/// The page cache of a file on ext4 that a bound program has written, some of it not on the disk yet: it makes room for another
+/// program, too.
+pub fn dirty(context: &Context) -> Result<(), String> {
+    let node = context.seen.nodes_with_memory().last().ok_or("no node has memory")?;
+    let last = Last { context, node };
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    // Little is written back before it has to be. The timer would write all that is dirty on a disk that has not yet shown how
+    // fast it is (`wb_over_bg_thresh`).
+    let _late = [
+        Setting::with("/proc/sys/vm/dirty_ratio", "95")?,
+        Setting::with("/proc/sys/vm/dirty_background_ratio", "90")?,
+        Setting::with("/proc/sys/vm/dirty_writeback_centisecs", "0")?,
+    ];
+    let _disk = Disk::with("1G")?;
+    shell(&format!("mkfs.ext4 -q {DISK} && mkdir -p {MOUNT}"))?;
+    if let Err(error) = shell(&format!("mount -t ext4 {DISK} {MOUNT}")) {
+        let is_old = kernel::log().iter().any(|line| line.contains("Cannot load crc32c driver"));
+        same(&format!("whether ext4 lacks a module of this kernel: {error}"), is_old, true)?;
+        println!(
+            "{FIGURE}skipped: no crc32c, which ext4 needs: cargo xtask lab-setup fetches this kernel with it"
+        );
+        return Ok(());
+    }
+    let checked = written(&last);
+    shell(&format!("umount {MOUNT} && rmdir {MOUNT}"))?;
+    checked
+}
+
+fn written(last: &Last<'_>) -> Result<(), String> {
+    let node = last.node;
+    // More would wake kswapd, which has dirty pages written.
+    let mebibytes = (field(node, "MemFree")? >> 10) * 2 / 3;
+    shell(&format!(
+        "{} run --membind={node} -- dd if=/dev/zero of={MOUNT}/file bs=1M count={mebibytes} 2> /dev/null",
+        last.context.path()
+    ))?;
+    let files = || Ok::<u64, String>(field(node, "Inactive(file)")? + field(node, "Active(file)")?);
+    let (before, dirty, free) = (files()?, field(node, "Dirty")?, field(node, "MemFree")?);
+    println!("{FIGURE}{dirty} of {before} kB of page cache are dirty, {free} kB are free");
+    same(&format!("whether {dirty} of {before} kB are dirty"), dirty > 32 << 10, true)?;
+    let kib = free + before / 2;
+    let relief = last.foreseen(kib)?;
+    same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("survives"))?;
+    let mut program = last.taken(kib)?;
+    let nodes: Vec<u32> = program.sampled()?.into_keys().collect();
+    same("nodes of its pages", nodes, vec![node.number()])?;
+    let (after, left) = (files()?, field(node, "Dirty")?);
+    println!("{FIGURE}{after} kB of page cache are left, {left} kB of them dirty");
+    let dropped = relief["dropped_pages"]["least"].as_u64().map(|pages| pages * 4);
+    let dropped = dropped.ok_or_else(|| format!("no pages are dropped: {relief}"))?;
+    let given = before.saturating_sub(after);
+    same(&format!("whether {given} kB are dropped for {dropped}"), given + BEYOND >= dropped, true)?;
+    drop(program);
+    let kib = last.too_much()?;
+    let relief = last.foreseen(kib)?;
+    same(&format!("verdict of {relief}"), relief["verdict"].as_str(), Some("killed"))?;
+    same("whether a program that is too large is killed", last.taken(kib).is_err(), true)?;
+    let left = files()?;
+    println!("{FIGURE}{left} kB of page cache are left when it is killed");
+    Ok(())
 }
 
 fn files_in_memory(last: &Last<'_>) -> Result<(), String> {
