@@ -84,13 +84,28 @@ impl Pool {
     /// the number that the file then reads: less than asked when no node has room.
     ///
     /// Pages in use and those that are reserved stay: as many become surplus as the pool is too large.
-    pub fn resize(&mut self, pages: u64, mut room: impl FnMut(NodeId) -> bool) -> u64 {
+    pub fn resize(&mut self, pages: u64, room: impl FnMut(NodeId) -> bool) -> u64 {
         let all = self.nodes.clone();
+        self.resize_on(&all, pages, room);
+        self.persistent()
+    }
+
+    /// Writes `nr_hugepages` of one node. Gives the number of pages without surplus that the node then has. The next page of
+    /// the whole pool is looked for from this node on.
+    pub fn resize_node(&mut self, node: NodeId, pages: u64, room: impl FnMut(NodeId) -> bool) -> u64 {
+        let own = |pool: &Self| pool.on(node).saturating_sub(of(&pool.surplus, node));
+        let others = self.persistent() - own(self);
+        self.resize_on(&[node].into_iter().collect(), others.saturating_add(pages), room);
+        own(self)
+    }
+
+    /// Grows and shrinks the pool on some nodes until all of it has this many pages (`set_max_huge_pages`).
+    fn resize_on(&mut self, nodes: &NodeSet, pages: u64, mut room: impl FnMut(NodeId) -> bool) {
         while self.persistent() < pages {
-            let tried: Vec<NodeId> = cycle(&all, self.grow_next).collect();
+            let tried: Vec<NodeId> = cycle(nodes, self.grow_next).collect();
             let surplus = tried.iter().copied().find(|node| of(&self.surplus, *node) > 0);
             let Some(node) = surplus.or_else(|| tried.into_iter().find(|node| room(*node))) else { break };
-            self.grow_next = following(&all, node);
+            self.grow_next = following(nodes, node);
             match surplus {
                 Some(_) => take(&mut self.surplus, node),
                 None => give(&mut self.free, node),
@@ -99,30 +114,18 @@ impl Pool {
         let in_use: u64 = self.used.values().sum();
         let least = pages.max(self.reserved + in_use);
         while self.persistent() > least {
-            let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
+            let tried: Vec<NodeId> = cycle(nodes, self.shrink_next).collect();
             let Some(node) = tried.into_iter().find(|node| self.has_free(*node)) else { break };
-            self.shrink_next = following(&all, node);
+            self.shrink_next = following(nodes, node);
             take(&mut self.free, node);
         }
         while self.persistent() > pages {
-            let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
+            let tried: Vec<NodeId> = cycle(nodes, self.shrink_next).collect();
             let is_whole = |node: &NodeId| of(&self.surplus, *node) < self.on(*node);
             let Some(node) = tried.into_iter().find(is_whole) else { break };
-            self.shrink_next = following(&all, node);
+            self.shrink_next = following(nodes, node);
             give(&mut self.surplus, node);
         }
-        self.persistent()
-    }
-
-    /// Writes `nr_hugepages` of one node that has room for them. The next page of the whole pool is
-    /// then looked for from this node on.
-    pub fn resize_node(&mut self, node: NodeId, pages: u64) {
-        match pages.cmp(&of(&self.free, node)) {
-            std::cmp::Ordering::Greater => self.grow_next = Some(node),
-            std::cmp::Ordering::Less => self.shrink_next = Some(node),
-            std::cmp::Ordering::Equal => {}
-        }
-        self.free.insert(node, pages);
     }
 
     /// Pages on a node, free or not.

@@ -35,7 +35,7 @@
 //! - `fake.rs` emulated nodes, `fake/spec.rs` the parameter, `fake/cut.rs` the pieces, `fake/outcome.rs` the
 //!   nodes that result; `firmware/ranges.rs` ranges that a log names
 //! - `oracle.rs` for tests and the check of kernels: a program and its memory page by page (`oracle/task.rs`, `oracle/task/page.rs`),
-//!   pages that it moves (`oracle/task/moves.rs`), memory from pools (`oracle/task/pooled.rs`), a child that
+//!   pages that it moves (`oracle/task/moves.rs`), its threads (`oracle/task/threads.rs`), memory from pools (`oracle/task/pooled.rs`), a child that
 //!   shares it (`oracle/task/family.rs`), and answers to calls with any arguments (`oracle/calls.rs`)
 //! - `release.rs` what differs between releases; `errno.rs` refusals
 #![forbid(unsafe_code)]

@@ -13,6 +13,7 @@ mod page;
 pub mod pooled;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,8 +27,10 @@ use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope, check_home};
 use crate::ram::{Architecture, HUGE_ORDER, huge_order};
 use crate::release::{Change, Release};
+use crate::thp::TransparentHuge;
 use crate::walk::{Class, Request};
 use page::{Backing, Home, Page, Size};
+use threads::Thread;
 
 /// The common parts for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +91,10 @@ pub struct Task {
     cpu_node: NodeId,
     allowed: NodeSet,
     threads: u32,
+    /// The threads that have started, and which of them makes the calls now.
+    others: Vec<Thread>,
+    current: usize,
+    huge: TransparentHuge,
     pages: BTreeMap<u64, Page>,
 }
 
@@ -96,7 +103,19 @@ impl Task {
     pub fn new(around: Surroundings, cpu_node: NodeId) -> Self {
         let allowed = around.with_memory.clone();
         let (policy, system) = (Policy::DEFAULT, Policy::DEFAULT);
-        Self { around, policy, system, cpu_node, allowed, threads: 1, pages: BTreeMap::new() }
+        let (others, huge) = (vec![Thread::default()], TransparentHuge::ADVISED);
+        Self {
+            around,
+            policy,
+            system,
+            cpu_node,
+            allowed,
+            threads: 1,
+            others,
+            current: 0,
+            huge,
+            pages: BTreeMap::new(),
+        }
     }
 
     /// The same program under a kernel whose own policy is this one ([`crate::policy::system`]).
@@ -115,7 +134,7 @@ impl Task {
     /// without its memory.
     #[must_use]
     pub fn start_program(&self) -> Self {
-        Self { threads: 1, pages: BTreeMap::new(), ..self.clone() }
+        Self { pages: BTreeMap::new(), ..self.alone() }
     }
 
     /// Goes to a CPU of a node.
@@ -146,6 +165,17 @@ impl Task {
     /// (`MADV_HUGEPAGE`); a whole number of them.
     pub fn map_huge(&mut self, pages: Range<u64>) {
         self.pages.extend(pages.map(|page| (page, Page::untouched(Backing::Huge))));
+    }
+
+    /// `mmap(2)` of private anonymous memory without advice: in huge pages where the system has them for all memory, and where a
+    /// whole one fits.
+    pub fn map_plain(&mut self, pages: Range<u64>) {
+        self.pages.extend(pages.map(|page| (page, Page::untouched(Backing::Plain))));
+    }
+
+    /// Memory that has transparent huge pages from now on.
+    pub const fn set_huge_pages(&mut self, huge: TransparentHuge) {
+        self.huge = huge;
     }
 
     /// `mmap(2)` of a file in memory, shared (`MAP_SHARED` of a file of tmpfs or of `memfd_create(2)`), from
@@ -228,22 +258,35 @@ impl Task {
 
     /// Touches a page, that is, writes something other than zeros: its node, or `None` where it is not mapped or no page is to be had.
     pub fn touch(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
-        let block = self.around.block_of(page);
-        let is_huge = |page: &Page| page.backing == Backing::Huge && page.home.is_none();
-        // A huge page comes where all of its place is mapped and nothing of it is there.
-        let huge = self.pages.range(block.clone()).filter(|(_, page)| is_huge(page)).count() as u64
-            == self.around.block();
-        if huge {
-            let policy = self.policy_of(page)?;
-            if let Some(home) = self.allocate(policy, block.start, self.around.huge_order, memory) {
-                for (_, page) in self.pages.range_mut(block) {
-                    (page.home, page.size, page.mapped, page.written) = (Some(home), Size::Huge, true, false);
-                }
-                self.pages.get_mut(&page)?.written = true;
-                return Some(home.0);
+        if let Some(home) = self.huge_for(page, memory) {
+            for (_, page) in self.pages.range_mut(self.around.block_of(page)) {
+                (page.home, page.size, page.mapped, page.written) = (Some(home), Size::Huge, true, false);
             }
+            self.pages.get_mut(&page)?.written = true;
+            return Some(home.0);
         }
         self.touch_small(page, memory)
+    }
+
+    /// The huge page that a touch of an untouched page gets: where all of its place is mapped, nothing of it is there, and
+    /// memory of this advice has huge pages.
+    fn huge_for(&self, page: u64, memory: &mut Memory) -> Option<Home> {
+        let backing = self.pages.get(&page)?.backing;
+        let effort = match backing {
+            Backing::Huge => self.huge.advised,
+            Backing::Plain => self.huge.plain,
+            Backing::Small | Backing::File { .. } => None,
+        }?;
+        let block = self.around.block_of(page);
+        let is_free = |page: &Page| page.backing == backing && page.home.is_none();
+        let free = self.pages.range(block.clone()).filter(|(_, page)| is_free(page)).count() as u64;
+        if free < self.around.block() {
+            return None;
+        }
+        let before = std::mem::replace(&mut memory.huge_effort, effort);
+        let home = self.allocate(self.policy_of(page)?, block.start, self.around.huge_order, memory);
+        memory.huge_effort = before;
+        home
     }
 
     /// Touches a page where the kernel has found no huge one, like [`Task::touch`].

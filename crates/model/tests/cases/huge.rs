@@ -47,8 +47,8 @@ fn case_26_hugetlb_pool() {
         assert_eq!(pool_after(&pool), expected, "after {asked}");
     }
     pool.resize(0, |_| true);
-    pool.resize_node(n(1), 2);
-    pool.resize_node(n(3), 3);
+    assert_eq!(pool.resize_node(n(1), 2, |_| true), 2);
+    assert_eq!(pool.resize_node(n(3), 3, |_| true), 3);
     pool.resize(16, |_| true);
     assert_eq!(pool_after(&pool), [3, 5, 2, 6]);
 }

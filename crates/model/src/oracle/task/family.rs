@@ -53,7 +53,7 @@ impl Family {
         // Pages of a file are found again when they are touched.
         let copy = |page: &Page| Page { mapped: page.mapped && !page.is_file(), ..page.clone() };
         let pages = inherited.map(|(number, page)| (*number, copy(page))).collect();
-        let child = Task { threads: 1, pages, ..parent.clone() };
+        let child = Task { pages, ..parent.alone() };
         let is_common = |page: &Page| page.home.is_some() && !page.is_file();
         let common = child.pages.iter().filter(|(_, page)| is_common(page)).map(|(number, _)| *number);
         Self { common: common.collect(), parent, child }

@@ -29,7 +29,7 @@ impl Task {
             return;
         }
         let before = std::mem::replace(&mut self.allowed, allowed);
-        self.policy.rebind(&self.allowed);
+        self.rebind_threads();
         for policy in self.pages.values_mut().filter_map(Page::of_mapping_mut) {
             policy.rebind(&self.allowed);
         }

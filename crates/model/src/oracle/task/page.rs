@@ -14,8 +14,10 @@ pub(super) type Home = (NodeId, ZoneKind);
 pub(super) enum Backing {
     /// Private anonymous memory in small pages.
     Small,
-    /// Private anonymous memory in transparent huge pages.
+    /// Private anonymous memory that is advised to be in transparent huge pages.
     Huge,
+    /// Private anonymous memory without advice.
+    Plain,
     /// A page of a file in memory.
     File { inode: u64, page: u64 },
 }
@@ -24,7 +26,7 @@ impl Backing {
     /// Where a page at this number is in the turns of an interleaving policy.
     pub fn place(self, number: u64) -> InterleavePosition {
         match self {
-            Self::Small | Self::Huge => InterleavePosition::Address(number << 12),
+            Self::Small | Self::Huge | Self::Plain => InterleavePosition::Address(number << 12),
             Self::File { inode, page } => InterleavePosition::File { inode, page },
         }
     }

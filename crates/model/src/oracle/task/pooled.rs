@@ -47,6 +47,24 @@ impl Pooled {
         self.pool.resize(pages, |_| true);
     }
 
+    /// Writes the number of pages of the pool, or of one node's part of it. Gives the number that is then read.
+    pub fn set_pages(&mut self, node: Option<NodeId>, pages: u64, memory: &Memory) -> u64 {
+        let room = |node| memory.can_give(node, memory.huge_order(), Class::User);
+        match node {
+            Some(node) => self.pool.resize_node(node, pages, room),
+            None => self.pool.resize(pages, room),
+        }
+    }
+
+    /// `munmap(2)` of all pages: the pool that is left.
+    pub fn unmap(mut self) -> Pool {
+        let touched: Vec<NodeId> = self.pages.iter().copied().flatten().collect();
+        let untouched = self.pages.len() - touched.len();
+        touched.into_iter().for_each(|node| self.pool.release(node));
+        self.pool.unreserve(untouched as u64);
+        self.pool
+    }
+
     /// The pool as it is now.
     pub const fn pool(&self) -> &Pool {
         &self.pool
@@ -187,6 +205,21 @@ mod tests {
         mapping.move_page(1, NodeId::new(1), &task, &memory).unwrap();
         assert_eq!((nodes(&mapping), free(&mapping)), (vec![1, 1], vec![1, 0, 0, 0]));
         assert_eq!(mapping.move_page(1, NodeId::new(7), &task, &memory), Err(Errno::Enodev));
+    }
+
+    #[test]
+    fn a_pool_that_one_node_writes_smaller_keeps_what_programs_have_as_surplus_of_that_node() {
+        let (mut mapping, task, memory) = mapping([3, 1, 0, 0]);
+        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 0, &memory), 0);
+        assert_eq!(free(&mapping), [0, 1, 0, 0]);
+        assert_eq!(mapping.pool().surplus()[&NodeId::new(0)], 2);
+        // Other nodes keep theirs, and one that grows takes back what it has too much.
+        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 1, &memory), 1);
+        assert_eq!(mapping.pool().surplus()[&NodeId::new(0)], 1);
+        mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
+        let pool = mapping.unmap();
+        assert_eq!(pool.free_on(&NodeSet::from([0, 1])), 2);
+        assert_eq!(pool.surplus().values().sum::<u64>(), 0);
     }
 
     #[test]
