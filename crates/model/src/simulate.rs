@@ -13,6 +13,7 @@
 //! | touching pages, copies after a fork, pages that come back from a disk | `simulate/fault.rs` |
 //! | calls that set policies and move pages | `simulate/calls.rs`, `simulate/moving.rs` |
 //! | demotion, swap and the OOM killer | `simulate/reclaim.rs` |
+//! | control groups with limits | `simulate/group.rs` |
 //! | time that passes: pages that follow their CPU | `simulate/balance.rs` |
 //! | pools of huge pages | `simulate/pool.rs` |
 
@@ -21,7 +22,9 @@ mod balance;
 mod calls;
 mod cycle;
 mod fault;
+mod group;
 mod holders;
+mod limits;
 mod mapping;
 mod moving;
 mod placement;
@@ -50,9 +53,12 @@ use crate::release::Release;
 use crate::thp::TransparentHuge;
 use crate::tier::Tiers;
 pub use act::{Act, Backing, Flags, Mapping, Part, Refused, Skipped};
+pub use limits::{GroupLimit, GroupLimits, GroupState};
 pub use placement::{Owner, Placement};
-pub use step::{Cause, Killed, Relief, Step};
+pub use step::{Cause, Killed, LimitMet, LimitOutcome, Relief, Step};
 
+use group::Group;
+use limits::GroupId;
 use pool::Pool;
 use program::{Id, Object, ObjectId, ObjectKind, Program};
 
@@ -87,6 +93,8 @@ pub struct Simulation {
     names: BTreeMap<String, Id>,
     /// Programs that have not come to the end that the scenario has for them.
     gone: BTreeMap<String, Skipped>,
+    groups: Vec<Group>,
+    group_names: BTreeMap<String, GroupId>,
     objects: BTreeMap<ObjectId, Object>,
     files: BTreeMap<String, ObjectId>,
     /// The number of the step, by which pages age.
@@ -119,6 +127,8 @@ impl Simulation {
             programs: BTreeMap::new(),
             names: BTreeMap::new(),
             gone: BTreeMap::new(),
+            groups: Vec::new(),
+            group_names: BTreeMap::new(),
             objects: BTreeMap::new(),
             files: BTreeMap::new(),
             now: 0,
@@ -186,6 +196,7 @@ impl Simulation {
     pub fn play(&mut self, name: &str, act: &Act) -> Result<Step, Refused> {
         self.now += 1;
         let mut step = self.act(name, act)?;
+        self.note_peaks();
         step.changed = self.changes();
         Ok(step)
     }
@@ -198,6 +209,7 @@ impl Simulation {
                 self.resize_pool(*pages, node);
                 return Ok(Step::default());
             }
+            Act::Limit { group, parent, limits } => return self.limit(group, parent.as_deref(), limits),
             Act::SetDemotion(enabled) => {
                 self.demotion = *enabled;
                 return Ok(Step::default());
@@ -237,6 +249,7 @@ impl Simulation {
                 self.program(id).adjustment = *value;
                 Ok(Step::default())
             }
+            Act::Join { group } => self.join(id, group),
             Act::Restrict(allowed) => Ok(self.restrict(id, allowed)),
             Act::Fork { child } => self.fork(id, child),
             Act::Balance => Ok(self.balance(id)),
@@ -244,7 +257,9 @@ impl Simulation {
                 self.remove(id);
                 Ok(Step::default())
             }
-            Act::Start { .. } | Act::ResizePool { .. } | Act::SetDemotion(_) => Ok(Step::default()),
+            Act::Start { .. } | Act::ResizePool { .. } | Act::SetDemotion(_) | Act::Limit { .. } => {
+                Ok(Step::default())
+            }
         }
     }
 
@@ -272,6 +287,7 @@ impl Simulation {
             cpu_node,
             allowed,
             adjustment: 0,
+            group: None,
             cpuset_of: self.next_id,
             next_page: FIRST_PAGE,
             regions: BTreeMap::new(),

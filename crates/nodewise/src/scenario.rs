@@ -7,17 +7,19 @@ mod tests;
 
 use nodewise_experiment::toml_text::TomlText;
 use nodewise_machine::order::Order as _;
+use nodewise_machine::printable::quote;
 use serde::Deserialize;
 use toml::Spanned;
 
 /// The scenarios that come with nodewise: the name and the file.
-pub const SHIPPED: [(&str, &str); 8] = [
+pub const SHIPPED: [(&str, &str); 9] = [
     ("database", include_str!("../../../scenarios/database.toml")),
     ("database-interleaved", include_str!("../../../scenarios/database-interleaved.toml")),
     ("jvm", include_str!("../../../scenarios/jvm.toml")),
     ("hpc", include_str!("../../../scenarios/hpc.toml")),
     ("pi5", include_str!("../../../scenarios/pi5.toml")),
     ("cxl", include_str!("../../../scenarios/cxl.toml")),
+    ("pods", include_str!("../../../scenarios/pods.toml")),
     ("fork", include_str!("../../../scenarios/fork.toml")),
     ("calls", include_str!("../../../scenarios/calls.toml")),
 ];
@@ -77,6 +79,26 @@ pub enum Written {
     End,
     HugePages(u64),
     Demotion(bool),
+    Limit(Group),
+    Join(String),
+}
+
+/// A control group and its limits, in words; `None` where there is none.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Group {
+    pub name: String,
+    /// The group that it is in.
+    pub parent: Option<String>,
+    pub max: Option<String>,
+    pub high: Option<String>,
+    pub low: Option<String>,
+    pub min: Option<String>,
+    pub swap_max: Option<String>,
+    #[serde(default)]
+    pub oom_group: bool,
+    /// The memory nodes of its programs.
+    pub nodes: Option<String>,
 }
 
 /// New memory, in words.
@@ -119,6 +141,8 @@ struct File {
     transparent_hugepage: Option<String>,
     numa_balancing: Option<u32>,
     #[serde(default)]
+    group: Vec<Spanned<Group>>,
+    #[serde(default)]
     program: Vec<Spanned<Program>>,
     #[serde(default)]
     event: Vec<Spanned<event::Event>>,
@@ -134,6 +158,7 @@ struct Program {
     policy: Option<String>,
     nodes: Option<String>,
     oom_score_adj: Option<i32>,
+    group: Option<String>,
 }
 
 /// Reads a scenario.
@@ -143,14 +168,25 @@ struct Program {
 pub fn parse(text: &str) -> Result<Scenario, String> {
     let toml = TomlText::new(text);
     let file: File = toml.read().map_err(|error| error.to_string())?;
-    if file.program.len() + file.event.len() > MOST_STEPS {
-        return Err(format!("more than {MOST_STEPS} programs and events"));
+    if file.group.len() + file.program.len() + file.event.len() > MOST_STEPS {
+        return Err(format!("more than {MOST_STEPS} groups, programs and events"));
     }
     let mut steps = Vec::new();
+    for group in &file.group {
+        let line = toml.line(group.span().start);
+        let group = group.get_ref();
+        if steps.iter().any(|step: &Step| matches!(&step.act, Written::Limit(own) if own.name == group.name))
+        {
+            return Err(format!("line {line}: the group {} is there already", quote(&group.name)));
+        }
+        let act = Written::Limit(group.clone());
+        steps.push(Step { at_s: 0.0, program: String::new(), line, act });
+    }
     for program in &file.program {
         let line = toml.line(program.span().start);
         let program = program.get_ref();
-        let started = start(program, line)?;
+        let started = start(program, line, &file.group)?;
+        let joins = program.group.clone().map(|group| Step { act: Written::Join(group), ..started.clone() });
         if let Some(value) = program.oom_score_adj {
             let act = event::adjusted(value).map_err(|why| format!("line {line}: {why}"))?;
             steps.push(started.clone());
@@ -158,6 +194,7 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
         } else {
             steps.push(started);
         }
+        steps.extend(joins);
     }
     for event in &file.event {
         let line = toml.line(event.span().start);
@@ -189,8 +226,18 @@ fn time(at_s: f64, key: &str, line: usize) -> Result<f64, String> {
     }
 }
 
-fn start(program: &Program, line: usize) -> Result<Step, String> {
+/// The step that starts a program: the nodes of its group are its own, unless it has others.
+fn start(program: &Program, line: usize, groups: &[Spanned<Group>]) -> Result<Step, String> {
+    let named = |name: &Option<String>| {
+        let mut groups = groups.iter().map(Spanned::get_ref);
+        name.as_ref().and_then(|name| groups.find(|group| group.name == *name))
+    };
+    // Groups that name each other as parents are refused when they are made; here they must only come to an end.
+    let mut above =
+        std::iter::successors(named(&program.group), |group| named(&group.parent)).take(groups.len());
+    let of_group = above.find_map(|group| group.nodes.clone());
     let Program { name, start, cpu_node, policy, nodes, .. } = program;
-    let act = Written::Start { cpu_node: *cpu_node, policy: policy.clone(), nodes: nodes.clone() };
+    let act =
+        Written::Start { cpu_node: *cpu_node, policy: policy.clone(), nodes: nodes.clone().or(of_group) };
     Ok(Step { at_s: time(*start, "start", line)?, program: name.clone(), line, act })
 }

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
+use super::limits::GroupLimits;
+
 /// The parts of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
@@ -58,7 +60,7 @@ pub struct Flags {
     pub moves_all: bool,
 }
 
-/// The effect of a program. The last two are the system's, whoever does them.
+/// The effect of a program. Pools, limits of groups and demotion are the system's, whoever does them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It starts on a CPU of a node, in a cpuset of its own.
@@ -136,6 +138,17 @@ pub enum Act {
         /// Pages of 2 MiB.
         pages: u64,
     },
+    /// A control group is made, or the limits of one that is there are written.
+    Limit {
+        group: String,
+        /// The group that a new one is in.
+        parent: Option<String>,
+        limits: GroupLimits,
+    },
+    /// It goes to a control group: what it takes from then on is charged there.
+    Join {
+        group: String,
+    },
     /// `/sys/kernel/mm/numa/demotion_enabled` is written.
     SetDemotion(bool),
 }
@@ -151,6 +164,8 @@ pub enum Refused {
     Shrinks(String),
     /// The program has no memory of this name.
     NoRegion(String),
+    /// There is no control group of this name.
+    NoGroup(String),
     /// It has memory of this name already.
     Taken(String),
 }

@@ -109,7 +109,7 @@ impl Simulation {
         let mut pressure = 1;
         let order = if huge.is_some() { self.memory.huge_order() } else { 0 };
         while pages.start < pages.end {
-            let left = pages.end - pages.start;
+            let left = self.charge(id, pages.end - pages.start, step)?;
             // Where small pages had to do, they do up to the next place for a huge one.
             let block = 1 << order;
             let passed = pages.start % block;
@@ -160,7 +160,8 @@ impl Simulation {
         }
         let given = runs.last().map_or(0, |run| run.pages.end - first);
         let since = self.now;
-        let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), since });
+        let charged = self.programs.get(&id).and_then(|program| program.group);
+        let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), charged, since });
         if let Some(object) = self.objects.get_mut(&object) {
             object.extents.extend(extents);
         }
@@ -223,13 +224,14 @@ impl Simulation {
             let mut left = self.wanted(id, object, &part, is_out);
             let mut pressure = 1;
             while left > 0 {
+                let most = self.charge(id, left, step)?;
                 let program = &self.programs[&id];
                 let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
-                let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(policy.clone()), most: left };
+                let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(policy.clone()), most };
                 let back = self.relocate((id, true), object, &part, &mut go, is_out);
                 step.swapped_in += back;
                 left = left.saturating_sub(back).min(self.wanted(id, object, &part, is_out));
-                if left > 0 {
+                if left > 0 && back < most {
                     pressure = if back > 0 { 1 } else { pressure * 2 };
                     let end = self.end_of(id, &policy, left);
                     self.relieve(id, &end, left.max(pressure), step)?;

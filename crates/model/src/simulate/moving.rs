@@ -83,13 +83,14 @@ impl Simulation {
             let (sources, mut queues) = exchanged(&before, &after);
             let class =
                 |held: &Held| sources.iter().position(|source| At::Zone(source.0, source.1) == held.at);
-            let Extent { run, holders, since } = extent;
+            let Extent { run, holders, charged, since } = extent;
             let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
             if before != after {
                 is_changed = true;
                 changed.extend(holders.iter());
             }
-            kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
+            let extent = |run| Extent { run, holders: holders.clone(), charged, since };
+            kept.extend(runs.into_iter().map(extent));
         }
         found.extents = kept;
         if found.kind == ObjectKind::File && is_changed {
@@ -119,14 +120,15 @@ impl Simulation {
                 kept.push(extent);
                 continue;
             }
-            let Extent { run, holders, since } = extent;
+            let Extent { run, holders, charged, since } = extent;
             let (runs, count) = self.moved(kind, run, go, &is);
             moved += count;
             go.most = go.most.saturating_sub(count);
             if count > 0 {
                 holders.iter().for_each(|holder| self.note_program(holder));
             }
-            kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
+            let extent = |run| Extent { run, holders: holders.clone(), charged, since };
+            kept.extend(runs.into_iter().map(extent));
         }
         if moved > 0 && kind == ObjectKind::File {
             self.note_file(object);

@@ -6,6 +6,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet};
 
 use super::holders::Holders;
+use super::limits::GroupId;
 use super::run::{Held, Run};
 use super::spans::Spans;
 use crate::memory::HugeEffort;
@@ -26,6 +27,8 @@ pub(super) struct Program {
     pub allowed: NodeSet,
     /// Its `oom_score_adj`.
     pub adjustment: i32,
+    /// The control group that is charged for what it takes.
+    pub group: Option<GroupId>,
     /// The program whose cpuset it is in.
     pub cpuset_of: Id,
     /// Where its next mapping is.
@@ -75,6 +78,8 @@ pub(super) struct Object {
 pub(super) struct Extent {
     pub run: Run,
     pub holders: Holders,
+    /// The control group that they are charged to.
+    pub charged: Option<GroupId>,
     /// When they were last touched: the number of the step.
     pub since: u64,
 }
@@ -179,6 +184,7 @@ impl Object {
                 last.run.pages.end == extent.run.pages.start
                     && last.since == extent.since
                     && last.holders == extent.holders
+                    && last.charged == extent.charged
                     && last.run.held == extent.run.held
             };
             match tidy.last_mut().filter(follows) {

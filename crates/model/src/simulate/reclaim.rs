@@ -9,12 +9,13 @@
 //! touched longest ago. Caches that the machine has when a scenario begins go first, as far as the kernel's own estimate
 //! counts them ([`caches`](crate::caches)); programs of a scenario read no files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
+use super::limits::{GroupId, Protection};
 use super::moving::{Move, To};
 use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::run::Held;
@@ -46,11 +47,8 @@ impl Simulation {
             return Err(Stopped);
         };
         let next = next.and_then(|next| self.programs.get(&next)).map(|next| next.name.clone());
-        self.kill(victim, Cause::OutOfMemory(end.clone()), step);
-        if let Some(killed) = step.killed.last_mut() {
-            killed.next = next;
-        }
-        if victim == id { Err(Stopped) } else { Ok(()) }
+        self.kill_with_group(victim, Cause::OutOfMemory(end.clone()), None, next, step);
+        if self.programs.contains_key(&id) { Ok(()) } else { Err(Stopped) }
     }
 
     /// Frees pages of some nodes, those first that were touched longest ago; gives how many.
@@ -62,7 +60,9 @@ impl Simulation {
             }
         }
         if freed == 0 {
-            freed = self.swap_out(inside, pages, step);
+            let out = self.swap_out(inside, None, pages);
+            out.iter().for_each(|(node, count)| step.swap(*node, *count));
+            freed = out.values().sum();
         }
         freed
     }
@@ -126,26 +126,65 @@ impl Simulation {
         touched.map(|extent| extent.holders.first()).collect_set()
     }
 
-    /// Moves this many pages of some nodes to the disk; gives how many.
-    fn swap_out(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
-        let everywhere = self.memory.nodes();
-        let mut freed = 0;
-        for (since, object) in self.oldest(inside) {
-            for node in inside {
-                let most = (pages - freed.min(pages)).min(self.swap_left);
-                if most == 0 {
-                    return freed;
-                }
-                let mut go = Move { cpu_node: node, allowed: &everywhere, to: To::Swap, most };
-                let old = |extent: &Extent| extent.since == since;
-                let count = self.relocate_extents(object, &mut go, old, |held| held.node() == Some(node));
-                if count > 0 {
-                    step.swap(node, count);
-                    freed += count;
-                }
+    /// Moves this many pages of some nodes to the disk, of all programs or of those of a control group; gives how many of
+    /// each node. Groups are spared as far as they are protected, below `memory.low` until nothing else is left.
+    pub(super) fn swap_out(
+        &mut self,
+        inside: &NodeSet,
+        within: Option<GroupId>,
+        pages: u64,
+    ) -> BTreeMap<NodeId, u64> {
+        let mut out = BTreeMap::new();
+        for respected in [Protection::Low, Protection::Min] {
+            self.swap_out_beyond((inside, within), respected, pages, &mut out);
+            if !out.is_empty() {
+                break;
             }
         }
-        freed
+        out
+    }
+
+    fn swap_out_beyond(
+        &mut self,
+        (inside, within): (&NodeSet, Option<GroupId>),
+        respected: Protection,
+        pages: u64,
+        out: &mut BTreeMap<NodeId, u64>,
+    ) {
+        let everywhere = self.memory.nodes();
+        let mut left = pages;
+        for (since, object) in self.oldest(inside) {
+            for (node, charged) in self.charges(inside, within, (since, object)) {
+                let most = left.min(self.swap_left).min(self.swappable(charged, within, respected));
+                if most == 0 {
+                    continue;
+                }
+                let mut go = Move { cpu_node: node, allowed: &everywhere, to: To::Swap, most };
+                let old = |extent: &Extent| extent.since == since && extent.charged == charged;
+                let count = self.relocate_extents(object, &mut go, old, |held| held.node() == Some(node));
+                if count > 0 {
+                    *out.entry(node).or_default() += count;
+                    left = left.saturating_sub(count);
+                }
+            }
+            if left.min(self.swap_left) == 0 {
+                break;
+            }
+        }
+    }
+
+    /// The nodes that pages of an object may be on, each with every group that such pages are charged to.
+    fn charges(
+        &self,
+        inside: &NodeSet,
+        within: Option<GroupId>,
+        (since, object): (u64, ObjectId),
+    ) -> Vec<(NodeId, Option<GroupId>)> {
+        let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
+        let touched = extents.filter(|extent| extent.since == since).map(|extent| extent.charged);
+        let groups: BTreeSet<Option<GroupId>> =
+            touched.filter(|charged| self.is_below(*charged, within)).collect_set();
+        inside.iter().flat_map(|node| groups.iter().map(move |group| (node, *group))).collect()
     }
 
     /// Who has pages on some nodes, by when they were touched. Pages of the pool stay where they are.
@@ -188,7 +227,7 @@ impl Simulation {
 
     /// A program as the OOM killer sees it: its pages in memory and on the disk, whoever else has them, and the page tables
     /// that they fill. Pages of pools do not count.
-    fn candidate(&self, id: Id) -> OomCandidate {
+    pub(super) fn candidate(&self, id: Id) -> OomCandidate {
         let program = &self.programs[&id];
         let counted = self.extents_of(id).filter(|(kind, _)| *kind != ObjectKind::Pool);
         let pages: u64 = counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum();
@@ -207,7 +246,13 @@ impl Simulation {
 
     /// Kills a program: what only it has is free.
     pub(super) fn kill(&mut self, id: Id, cause: Cause, step: &mut Step) {
-        let Some(program) = self.programs.get(&id) else { return };
+        if !self.programs.contains_key(&id) {
+            return;
+        }
+        if cause != Cause::NoHugePage {
+            self.count_killed(id);
+        }
+        let program = &self.programs[&id];
         let (name, adjustment) = (program.name.clone(), program.adjustment);
         let had = self.placement(id).nodes.into_iter().collect();
         let free = self.memory.nodes().iter().map(|node| (node, self.memory.free_of(node))).collect();

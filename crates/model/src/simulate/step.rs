@@ -3,6 +3,7 @@
 use nodewise_machine::NodeId;
 
 use super::act::Skipped;
+use super::limits::GroupLimit;
 use super::placement::{Owner, Placement};
 use crate::errno::Errno;
 use crate::walk::OutOfMemory;
@@ -23,8 +24,37 @@ pub enum Relief {
 pub enum Cause {
     /// The OOM killer chose it (`SIGKILL`).
     OutOfMemory(OutOfMemory),
+    /// A control group has met its largest size, with this many pages missing: the kernel kills one of it.
+    GroupLimit { group: String, missing: u64 },
+    /// Another program of this group was killed, and `memory.oom.group` ends them together.
+    WholeGroup { group: String },
     /// No huge page was left for one that it touched (`SIGBUS`).
     NoHugePage,
+}
+
+/// The end of it where a control group has met a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOutcome {
+    /// There was room after pages of the group had been swapped out.
+    Fits,
+    /// Nothing more could be swapped out: its programs are slowed down from there on.
+    Throttled,
+    /// The same, and one of it was killed.
+    Killed,
+    /// The same, and none of it may be killed: the program waits without end.
+    NoVictim,
+}
+
+/// A limit of a control group that was met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitMet {
+    pub group: String,
+    pub limit: GroupLimit,
+    /// The limit in pages of 4 KiB.
+    pub size: u64,
+    /// Pages of the group that went to swap for it, by node.
+    pub swapped: Vec<(NodeId, u64)>,
+    pub outcome: LimitOutcome,
 }
 
 /// A program that was killed.
@@ -64,6 +94,8 @@ pub struct Step {
     pub missing: Option<OutOfMemory>,
     /// The measures that were taken to have room, in order.
     pub reliefs: Vec<Relief>,
+    /// Limits of control groups that were met, in order.
+    pub limits: Vec<LimitMet>,
     /// Who was killed, in order.
     pub killed: Vec<Killed>,
     pub skipped: Option<Skipped>,
@@ -78,6 +110,12 @@ impl Step {
 
     pub(super) fn skipped(why: Skipped) -> Self {
         Self { skipped: Some(why), ..Self::default() }
+    }
+
+    /// Whether a group is slowed down by its `memory.high` in this step.
+    pub(super) fn is_throttled(&self, group: &str) -> bool {
+        let is_it = |met: &LimitMet| met.group == group && met.outcome == LimitOutcome::Throttled;
+        self.limits.iter().any(is_it)
     }
 
     /// Counts pages that were taken.

@@ -2,6 +2,7 @@
 
 mod alike;
 mod drawn;
+mod groups;
 mod pressure;
 
 use super::*;

@@ -9,7 +9,7 @@ use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
 use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, huge_order, huge_page_bytes};
-use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simulation};
+use nodewise_model::simulate::{Act, Backing, Flags, GroupLimits, Mapping, Part, Refused, Simulation};
 use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -228,7 +228,36 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
             Act::ResizePool { pages: *pages }
         }
         Written::Demotion(enabled) => Act::SetDemotion(*enabled),
+        Written::Limit(written) => limits(written, page)?,
+        Written::Join(group) => Act::Join { group: group.clone() },
     })
+}
+
+/// The least `memory.max` that is played: below it no program starts.
+const LEAST_GROUP: Bytes = Bytes::from_mib(1);
+
+/// A control group with its limits in pages of this many bytes.
+fn limits(written: &scenario::Group, page: u64) -> Result<Act, String> {
+    let pages = |key: &str, text: &Option<String>| -> Result<Option<u64>, String> {
+        let Some(text) = text.as_deref().filter(|text| *text != "max") else { return Ok(None) };
+        Ok(Some(bytes(key, text)?.get() / page))
+    };
+    let limits = GroupLimits {
+        max: pages("max", &written.max)?,
+        high: pages("high", &written.high)?,
+        low: pages("low", &written.low)?,
+        min: pages("min", &written.min)?,
+        swap_max: pages("swap-max", &written.swap_max)?,
+        kills_all: written.oom_group,
+    };
+    let least = LEAST_GROUP.get() / page;
+    if [limits.max, limits.high].into_iter().flatten().any(|pages| pages < least) {
+        return Err(format!(
+            "the group {}: max and high are at least {LEAST_GROUP} here",
+            quote(&written.name)
+        ));
+    }
+    Ok(Act::Limit { group: written.name.clone(), parent: written.parent.clone(), limits })
 }
 
 /// Refuses huge pages of unknown size.
@@ -304,6 +333,9 @@ fn reason(program: &str, refused: &Refused) -> String {
         Refused::Started(name) => format!("{} runs already", quote(name)),
         Refused::Shrinks(region) => {
             format!("mremap: {} of {program} is larger: memory only grows here", quote(region))
+        }
+        Refused::NoGroup(group) => {
+            format!("the group {} does not exist: a [[group]] before this makes it", quote(group))
         }
         Refused::NoRegion(region) => format!("{program} has no region {}", quote(region)),
         Refused::Taken(region) => {

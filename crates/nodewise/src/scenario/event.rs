@@ -30,6 +30,8 @@ pub(super) struct Event {
     end: Option<bool>,
     hugepages: Option<u64>,
     demotion: Option<bool>,
+    limit: Option<super::Group>,
+    join: Option<String>,
     // What belongs to some of them.
     region: Option<String>,
     policy: Option<String>,
@@ -67,12 +69,14 @@ enum Deed<'e> {
     End,
     HugePages(u64),
     Demotion(bool),
+    Limit(&'e super::Group),
+    Join(&'e String),
 }
 
 /// A deed that can be done: its key, the keys that belong to it, and what an event says there.
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
-fn known(event: &Event) -> [Known<'_>; 18] {
+fn known(event: &Event) -> [Known<'_>; 20] {
     const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "private-file", "first-page"];
     let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
     [
@@ -102,6 +106,8 @@ fn known(event: &Event) -> [Known<'_>; 18] {
         ("end", &[], set(event.end, Deed::End)),
         ("hugepages", &[], event.hugepages.map(Deed::HugePages)),
         ("demotion", &[], event.demotion.map(Deed::Demotion)),
+        ("limit", &[], event.limit.as_ref().map(Deed::Limit)),
+        ("join", &[], event.join.as_ref().map(Deed::Join)),
     ]
 }
 
@@ -115,7 +121,7 @@ pub(super) fn act(event: &Event) -> Result<(String, Written), String> {
     let program = match (&event.program, &deed) {
         (Some(program), _) => program.clone(),
         // These are the system's.
-        (None, Deed::HugePages(_) | Deed::Demotion(_)) => String::new(),
+        (None, Deed::HugePages(_) | Deed::Demotion(_) | Deed::Limit(_)) => String::new(),
         (None, _) => return Err(format!("{key} needs a program: program = \"NAME\"")),
     };
     Ok((program, written(event, deed)?))
@@ -214,6 +220,11 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::End => Written::End,
         Deed::HugePages(pages) => Written::HugePages(pages),
         Deed::Demotion(enabled) => Written::Demotion(enabled),
+        Deed::Limit(group) if group.nodes.is_some() => {
+            return Err("limit: the nodes of a running group are set by cpuset".to_owned());
+        }
+        Deed::Limit(group) => Written::Limit(group.clone()),
+        Deed::Join(group) => Written::Join(group.clone()),
     })
 }
 

@@ -45,7 +45,7 @@ fn what_is_wrong_is_said_with_its_line() {
         "line 1: at is NaN: expected seconds, 0 or more",
     );
     const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, mremap, \
-                         oom-score-adj, run-on, cpuset, fork, balance, end, hugepages, demotion";
+                         oom-score-adj, run-on, cpuset, fork, balance, end, hugepages, demotion, limit, join";
     let event = |rest: &str| format!("\n[[event]]\nat = 0\nprogram = \"a\"\n{rest}");
     check(
         &event("end = true\nfree = \"b\""),
@@ -142,4 +142,51 @@ fn hostile_texts_are_survived() {
     {
         assert!(parse(text).is_err());
     }
+}
+
+#[test]
+fn groups_are_made_first_and_give_their_programs_their_nodes() {
+    let text = "\
+[[program]]
+name = \"a\"
+group = \"db\"
+[[program]]
+name = \"b\"
+group = \"db\"
+nodes = \"2\"
+[[group]]
+name = \"pod\"
+nodes = \"0-1\"
+[[group]]
+name = \"db\"
+parent = \"pod\"
+max = \"2G\"
+[[event]]
+at = 5
+limit = { name = \"db\", max = \"1G\" }
+";
+    let steps = parse(text).unwrap().steps;
+    let acts: Vec<String> = steps
+        .iter()
+        .map(|step| match &step.act {
+            Written::Limit(group) => format!("{} {:?}", group.name, group.max.as_deref()),
+            Written::Start { nodes, .. } => format!("{} {:?}", step.program, nodes.as_deref()),
+            Written::Join(group) => format!("{} joins {group}", step.program),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        "pod None",
+        "db Some(\"2G\")",
+        "a Some(\"0-1\")",
+        "a joins db",
+        "b Some(\"2\")",
+        "b joins db",
+        "db Some(\"1G\")",
+    ];
+    assert_eq!(acts, expected);
+    check("[[group]]\nname = \"a\"\n[[group]]\nname = \"a\"", "line 3: the group \"a\" is there already");
+    // Groups that are in each other have no nodes, and are refused when they are made.
+    let circle = "[[group]]\nname = \"a\"\nparent = \"a\"\n[[program]]\nname = \"p\"\ngroup = \"a\"";
+    assert!(parse(circle).is_ok());
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::nodewise::{command, golden, output, run, wider};
 
-const SHIPPED: [&str; 8] = ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl", "fork", "calls"];
+const SHIPPED: [&str; 9] =
+    ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl", "pods", "fork", "calls"];
 
 fn json(arguments: &[&str]) -> Value {
     run(&[&["simulate", "--json"], arguments].concat()).ok_json()
@@ -360,4 +361,21 @@ fn memory_does_not_shrink_and_scores_have_bounds() {
         &format!("{program}{}", event("map = \"8K\"\nhuge = false\nfile = \"x\"")),
         "memory is one of huge, pool",
     );
+}
+
+#[test]
+fn limits_of_groups_are_met_in_text_and_json() {
+    let document = json(&["pods"]);
+    let steps = document["steps"].as_array().unwrap().iter();
+    let limits = steps.filter_map(|step| step["limits"].as_array()).flatten();
+    let word = |met: &Value, field: &str| met[field].as_str().unwrap().to_owned();
+    let met: Vec<String> =
+        limits.map(|met| ["group", "limit", "outcome"].map(|field| word(met, field)).join(" ")).collect();
+    assert_eq!(met, ["db max swapped", "web high throttled", "job max killed", "db max killed"]);
+    assert_eq!(killed(&document), ["worker", "leader", "database"]);
+    let groups = document["after"]["groups"].as_array().unwrap().iter();
+    let kills: Vec<u64> = groups.map(|group| group["oom_kill"].as_u64().unwrap()).collect();
+    assert_eq!(kills, [1, 2, 0]);
+    let text = run(&["simulate", "pods"]).ok();
+    assert!(text.contains("the group job reached its memory.max of 6 GiB (1 GiB missing)"), "{text}");
 }

@@ -3,6 +3,7 @@
 //! Only what changed is kept, so that a scenario of many programs and steps stays small.
 
 mod findings;
+pub mod groups;
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -10,7 +11,9 @@ use std::time::SystemTime;
 use nodewise_machine::check::node_names;
 use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeCounters, NodeId};
-use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Simulation, Skipped, Step};
+use nodewise_model::simulate::{
+    Act, Backing, GroupState, Mapping, Owner, Part, Placement, Simulation, Skipped, Step,
+};
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
 use super::walk::{Basis, size_of};
@@ -54,6 +57,8 @@ pub struct Timeline {
     pub moments: Vec<Moment>,
     /// Who has memory after the last step.
     pub placements: BTreeMap<Owner, Placement>,
+    /// The control groups after the last step.
+    pub groups: BTreeMap<String, GroupState>,
     /// The programs in the order in which they appear, each at its largest: its pages by node.
     pub largest: Vec<(String, BTreeMap<NodeId, u64>)>,
     /// The least free pages that each node with memory had at any time.
@@ -81,6 +86,7 @@ impl Timeline {
             before,
             moments: Vec::new(),
             placements: BTreeMap::new(),
+            groups: BTreeMap::new(),
             largest: Vec::new(),
             least_free,
             places: BTreeMap::new(),
@@ -143,7 +149,8 @@ impl Timeline {
     /// The same as everything is after its last step.
     #[must_use]
     pub fn ended(self, simulation: &Simulation) -> Self {
-        Self { after: simulation.memory().clone(), placements: simulation.placements(), ..self }
+        let (placements, groups) = (simulation.placements(), simulation.groups());
+        Self { after: simulation.memory().clone(), placements, groups, ..self }
     }
 
     /// Notes what a node has free, if it never had less.
@@ -209,6 +216,8 @@ impl Moment {
             Act::End => "ends".to_owned(),
             Act::ResizePool { .. } => "nr_hugepages".to_owned(),
             Act::SetDemotion(_) => "demotion".to_owned(),
+            Act::Limit { group, .. } => format!("group {group}"),
+            Act::Join { .. } => "joins".to_owned(),
         }
     }
 
@@ -241,6 +250,8 @@ impl Moment {
             Act::Fork { child } => child.clone(),
             Act::Balance | Act::End => String::new(),
             Act::ResizePool { pages } => pages.to_string(),
+            Act::Limit { parent, limits, .. } => groups::in_words(parent.as_deref(), limits, self.page),
+            Act::Join { group } => format!("group {group}"),
             Act::SetDemotion(enabled) => if *enabled { "on" } else { "off" }.to_owned(),
         }
     }
@@ -267,6 +278,7 @@ impl Moment {
                 .filter(|(pages, _)| *pages > 0)
                 .map(|(pages, word)| format!("{} {word}", size_of(*pages, self.page))),
         );
+        words.extend(step.limits.iter().filter_map(groups::outcome));
         words.extend(step.killed.iter().map(|one| killed(&one.program)));
         words.join(", ")
     }

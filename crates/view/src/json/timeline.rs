@@ -1,10 +1,11 @@
 //! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
 use nodewise_machine::{NodeCounters, NodeId};
-use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief};
+use nodewise_model::simulate::{Cause, GroupState, Killed, LimitMet, Owner, Placement, Relief};
 use nodewise_model::{Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
+use crate::digest::timeline::groups::{limit_word, outcome_word};
 use crate::digest::timeline::{Moment, Timeline, TimelineFinding, skipped_word, state};
 
 /// The schema of the document.
@@ -54,6 +55,8 @@ struct StepJson<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     demoted: Vec<DemotedJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<LimitJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     killed: Vec<KilledJson<'a>>,
     #[serde(flatten)]
     owners: Owners<'a>,
@@ -71,6 +74,8 @@ struct After<'a> {
     owners: Owners<'a>,
     zones: Vec<FreeJson>,
     nodes: Vec<NodeJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<GroupJson<'a>>,
 }
 
 /// Who has memory, and where.
@@ -119,11 +124,48 @@ struct DemotedJson {
 struct KilledJson<'a> {
     program: &'a str,
     cause: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
     had: Vec<Pages>,
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_score_adj: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<&'a str>,
+}
+
+/// A limit of a control group that was met.
+#[derive(Serialize)]
+struct LimitJson<'a> {
+    group: &'a str,
+    limit: &'static str,
+    limit_pages: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    swapped_out: Vec<Pages>,
+    outcome: &'static str,
+}
+
+/// A control group: sizes without a limit are left out.
+#[derive(Serialize)]
+struct GroupJson<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_max_pages: Option<u64>,
+    oom_group: bool,
+    memory_pages: u64,
+    peak_pages: u64,
+    swap_pages: u64,
+    oom: u64,
+    oom_kill: u64,
 }
 
 #[derive(Serialize)]
@@ -204,14 +246,49 @@ const fn refused(errno: Errno) -> RefusedJson {
 fn killed(killed: &Killed) -> KilledJson<'_> {
     let cause = match killed.cause {
         Cause::OutOfMemory(_) => "out_of_memory",
+        Cause::GroupLimit { .. } => "group_limit",
+        Cause::WholeGroup { .. } => "whole_group",
         Cause::NoHugePage => "no_huge_page",
+    };
+    let group = match &killed.cause {
+        Cause::GroupLimit { group, .. } | Cause::WholeGroup { group } => Some(group.as_str()),
+        Cause::OutOfMemory(_) | Cause::NoHugePage => None,
     };
     KilledJson {
         program: &killed.program,
         cause,
+        group,
         had: pages(killed.had.iter().copied()),
         oom_score_adj: Some(killed.adjustment).filter(|value| *value != 0),
         next: killed.next.as_deref(),
+    }
+}
+
+fn limit(met: &LimitMet) -> LimitJson<'_> {
+    LimitJson {
+        group: &met.group,
+        limit: limit_word(met.limit),
+        limit_pages: met.size,
+        swapped_out: pages(met.swapped.iter().copied()),
+        outcome: outcome_word(met.outcome),
+    }
+}
+
+fn group<'a>((name, own): (&'a String, &'a GroupState)) -> GroupJson<'a> {
+    GroupJson {
+        name,
+        parent: own.parent.as_deref(),
+        max_pages: own.limits.max,
+        high_pages: own.limits.high,
+        low_pages: own.limits.low,
+        min_pages: own.limits.min,
+        swap_max_pages: own.limits.swap_max,
+        oom_group: own.limits.kills_all,
+        memory_pages: own.memory,
+        peak_pages: own.peak,
+        swap_pages: own.swap,
+        oom: own.ooms,
+        oom_kill: own.killed,
     }
 }
 
@@ -269,6 +346,7 @@ fn step(moment: &Moment) -> StepJson<'_> {
         dropped: pages(dropped),
         swapped_out: pages(swapped),
         demoted: demoted.collect(),
+        limits: step.limits.iter().map(limit).collect(),
         killed: step.killed.iter().map(killed).collect(),
         owners: owners(step.changed.iter().map(|(owner, placement)| (owner, placement.as_ref()))),
         zones: free(&moment.zones),
@@ -318,6 +396,7 @@ pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
         owners: owners(timeline.placements.iter().map(|(owner, placement)| (owner, Some(placement)))),
         zones: free(timeline.after.zones()),
         nodes: nodes.map(|(id, least)| node(*id, &timeline.after, *least)).collect(),
+        groups: timeline.groups.iter().map(group).collect(),
     };
     let head = text(&head, 0);
     let open = format!("{},\n  \"steps\": [", head.trim_end_matches(['}', '\n']));

@@ -73,6 +73,7 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     let tone = |finding: &TimelineFinding| match finding.kind {
         TimelineFindingKind::Dropped
         | TimelineFindingKind::Swapped
+        | TimelineFindingKind::Limited
         | TimelineFindingKind::Demoted
         | TimelineFindingKind::Stayed => Tone::Plain,
         _ => Tone::Notable,

@@ -33,6 +33,7 @@ pub fn timeline(timeline: &Timeline, zones: Zones, style: &Style) -> String {
     page.heading("Programs", "at their largest");
     programs(timeline).write(&mut page);
     others(timeline, &mut page);
+    groups(timeline, &mut page);
     if zones == Zones::AfterEachStep {
         page.heading("Zones", "after each step that changed them");
         zones_by_step(timeline).write(&mut page);
@@ -160,6 +161,41 @@ fn others(timeline: &Timeline, out: &mut Page) {
         out.heading("Nobody's", "at the end");
         table.write(out);
     }
+}
+
+/// The control groups, where the scenario has any.
+fn groups(timeline: &Timeline, out: &mut Page) {
+    if timeline.groups.is_empty() {
+        return;
+    }
+    let page = timeline.before.page_bytes();
+    let mut table = Table::new(vec![
+        column("group", Align::Left),
+        column("memory", Align::Right),
+        weak("at most", 2),
+        column("max", Align::Right),
+        weak("high", 3),
+        column("swap", Align::Right),
+        weak("oom", 1),
+        column("killed", Align::Right),
+        column("", Align::Left),
+    ]);
+    let limit = |size: Option<u64>| size.map_or_else(|| "-".to_owned(), |size| size_of(size, page));
+    for (name, own) in &timeline.groups {
+        table.row(vec![
+            name.as_str().into(),
+            size_of(own.memory, page).into(),
+            size_of(own.peak, page).into(),
+            limit(own.limits.max).into(),
+            limit(own.limits.high).into(),
+            size_of(own.swap, page).into(),
+            own.ooms.to_string().into(),
+            own.killed.to_string().into(),
+            Line::blank(),
+        ]);
+    }
+    out.heading("Groups", "at the end");
+    table.write(out);
 }
 
 fn nodes(timeline: &Timeline) -> Table {

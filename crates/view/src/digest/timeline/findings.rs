@@ -6,7 +6,7 @@ use nodewise_model::simulate::{Act, Cause, Killed, Relief, Skipped, Step};
 use nodewise_model::walk::Constraint;
 use nodewise_model::{Memory, Release};
 
-use super::{named, shares};
+use super::{groups, named, shares};
 use crate::digest::counts::by_count;
 use crate::digest::walk::{consequence, size_of};
 
@@ -22,6 +22,8 @@ pub enum TimelineFindingKind {
     Dropped,
     /// Pages went to a disk.
     Swapped,
+    /// A limit of a control group was met.
+    Limited,
     /// Pages went to slower memory.
     Demoted,
     /// A step of the scenario could not happen any more.
@@ -39,6 +41,7 @@ impl TimelineFindingKind {
             Self::Missing => "no room",
             Self::Dropped => "cache",
             Self::Swapped => "swap",
+            Self::Limited => "limit",
             Self::Demoted => "demotion",
             Self::Skipped => "skipped",
             Self::Stayed => "stayed",
@@ -120,6 +123,11 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
             }
         }
     }
+    for met in &step.limits {
+        if let Some(sentence) = groups::sentence(met, program, memory, &before) {
+            tell(TimelineFindingKind::Limited, sentence);
+        }
+    }
     for killed in &step.killed {
         let had = match killed.had.as_slice() {
             [] => String::new(),
@@ -132,17 +140,26 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
                     "{name} touches a huge page that the pool does not have, and is killed by SIGBUS{had}"
                 )
             }
+            Cause::WholeGroup { group } => {
+                format!("{name} is killed with it: memory.oom.group of the group {group} is set{had}")
+            }
+            Cause::GroupLimit { group, missing } => {
+                let size = step.limits.iter().find(|met| met.group == *group).map_or(0, |met| met.size);
+                let (size, missing) = (size_of(size, page), size_of(*missing, page));
+                let whose = if program.is_empty() { "too much" } else { "missing" };
+                let though = groups::though(memory, &|node| free_before(killed, node));
+                let (adjusted, next) = (adjusted(killed), next(killed));
+                format!(
+                    "the group {group} reached its memory.max of {size} ({missing} {whose}), and none of its pages can be \
+                     swapped out: the OOM killer ends {name}, the largest of the group{adjusted}{had}{though}{next}"
+                )
+            }
             Cause::OutOfMemory(end) => {
                 let others = memory.nodes().difference(&end.inside);
                 let though = though(&others, |node| free_before(killed, node), page);
                 let (missing, inside) = (size_of(end.pages, page), node_names(&end.inside));
                 let whom = largest(end.constraint);
-                let adjusted = match killed.adjustment {
-                    0 => String::new(),
-                    value => format!(" (with oom_score_adj {value})"),
-                };
-                let next =
-                    killed.next.as_ref().map_or_else(String::new, |next| format!("; {next} would be next"));
+                let (adjusted, next) = (adjusted(killed), next(killed));
                 format!(
                     "{missing} of {program} find no room on {inside}{though}: the OOM killer ends {name}, \
                      {whom}{adjusted}{had}{next}"
@@ -194,6 +211,18 @@ fn though(nodes: &NodeSet, free: impl Fn(NodeId) -> u64, page: u64) -> String {
         by_count(&nodes.len(), "has", "have"),
         size_of(free, page)
     )
+}
+
+/// The value by which a killed program was ranked, where it has one.
+fn adjusted(killed: &Killed) -> String {
+    match killed.adjustment {
+        0 => String::new(),
+        value => format!(" (with oom_score_adj {value})"),
+    }
+}
+
+fn next(killed: &Killed) -> String {
+    killed.next.as_ref().map_or_else(String::new, |next| format!("; {next} would be next"))
 }
 
 /// Free pages of a node just before a program was killed.
