@@ -57,7 +57,8 @@
 //! - `devices.rs` the node of a device that a user names; in `devices/` those that need more than a look:
 //!   `file:` and `ip:`
 //! - `facts.rs` one fact at a time, for programs in a hurry; `paths.rs` paths that other crates name;
-//!   `file.rs` one file read and parsed; `written.rs` the files of a machine that has none
+//!   `file.rs` one file read and parsed; `written.rs` the files of a machine that has none; in `written/`
+//!   those of nodes and CPUs
 #![forbid(unsafe_code)]
 
 pub mod acpi;

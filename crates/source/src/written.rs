@@ -2,64 +2,94 @@
 //!
 //! For programs that read the kernel's files and are to see a hypothetical machine.
 
-use nodewise_machine::{CpuSet, Machine, MeminfoValue, NodeId};
+mod cpus;
+mod nodes;
 
+use nodewise_machine::{Bytes, Machine, MeminfoValue};
+
+use crate::paths;
 use crate::tree::{Memory, Tree};
 
-/// Writes the files of the nodes and of the CPUs as the kernel would, into memory. What the machine
-/// does not say has no file.
+/// Writes the files of the machine as the kernel would, into memory. What the machine does not say has no file.
 pub fn tree_of(machine: &Machine) -> Tree {
-    let cpus: CpuSet = machine.cpus.keys().copied().collect();
-    let mut files = Memory::new()
-        .directory("/sys/devices/system/node")
-        .file("/sys/devices/system/cpu/present", format!("{cpus}\n"))
-        .file("/sys/devices/system/cpu/possible", format!("{}\n", machine.possible_cpus));
-    for (id, node) in &machine.nodes {
-        let folder = format!("/sys/devices/system/node/node{id}");
-        files = files.file(&format!("{folder}/cpulist"), format!("{}\n", node.cpus));
-        let meminfo: String = node.meminfo.iter().map(|field| line(*id, &field.name, field.value)).collect();
-        if !meminfo.is_empty() {
-            files = files.file(&format!("{folder}/meminfo"), meminfo);
-        }
-        if let Some(distances) = distances(machine, *id) {
-            files = files.file(&format!("{folder}/distance"), distances);
-        }
-    }
-    Tree::memory(files)
+    let empty = Memory::new().directory(paths::NODES);
+    Tree::memory(files(machine).iter().fold(empty, |files, file| files.file(&file.path, &file.text)))
 }
 
-fn line(id: NodeId, name: &str, value: MeminfoValue) -> String {
+/// A file and its contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its absolute path.
+    pub path: String,
+    pub text: String,
+}
+
+/// Lists the files of nodes, CPUs, caches, memory tiers and the machine's memory as the kernel would write them. What
+/// the machine does not say has no file.
+pub fn files(machine: &Machine) -> Vec<File> {
+    let mut files = Files::default();
+    nodes::write(machine, &mut files);
+    cpus::write(machine, &mut files);
+    system(machine, &mut files);
+    files.0
+}
+
+/// Files that are written one after the other.
+#[derive(Default)]
+struct Files(Vec<File>);
+
+impl Files {
+    /// A file of one line.
+    fn line(&mut self, path: String, value: impl std::fmt::Display) {
+        self.text(path, format!("{value}\n"));
+    }
+
+    /// A file of one line, where its value is known.
+    fn known(&mut self, path: String, value: Option<impl std::fmt::Display>) {
+        value.into_iter().for_each(|value| self.line(path.clone(), value));
+    }
+
+    /// A file of several lines; none where there are no lines.
+    fn text(&mut self, path: String, text: String) {
+        if !text.is_empty() {
+            self.0.push(File { path, text });
+        }
+    }
+}
+
+/// `/proc/meminfo`: what nodes give, added up, and the system's own lines.
+fn system(machine: &Machine, files: &mut Files) {
+    let mut text = String::new();
+    let mut line = |name: &str, size: Bytes| text += &format!("{name}: {} kB\n", size.get() >> 10);
+    if let Some(total) = machine.system_memory.or_else(|| machine.memory_total()) {
+        line("MemTotal", total);
+    }
+    for name in ["MemFree", "FilePages", "SReclaimable"] {
+        let sizes: Option<Vec<Bytes>> = machine.nodes.values().map(|node| node.size_of(name)).collect();
+        let sum: Option<u64> =
+            sizes.map(|sizes| sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(size.get())));
+        let shown = if name == "FilePages" { "Cached" } else { name };
+        if let Some(sum) = sum.filter(|_| !machine.nodes.is_empty()) {
+            line(shown, Bytes::new(sum));
+        }
+    }
+    if let Some(free) = machine.swap_free {
+        line("SwapTotal", free);
+        line("SwapFree", free);
+    }
+    if let Some(size) = machine.settings.default_huge_page_size {
+        line("Hugepagesize", size);
+    }
+    files.text(paths::MEMINFO.to_owned(), text);
+}
+
+/// A line of `meminfo`.
+fn meminfo(name: &str, value: MeminfoValue) -> String {
     match value {
-        MeminfoValue::Size(size) => format!("Node {id} {name}: {} kB\n", size.get() >> 10),
-        MeminfoValue::Count(count) => format!("Node {id} {name}: {count}\n"),
+        MeminfoValue::Size(size) => format!("{name}: {} kB\n", size.get() >> 10),
+        MeminfoValue::Count(count) => format!("{name}: {count}\n"),
     }
-}
-
-/// The row of a node; `None` unless all of it is known.
-fn distances(machine: &Machine, from: NodeId) -> Option<String> {
-    let row: Option<Vec<String>> = machine
-        .nodes
-        .keys()
-        .map(|to| machine.distances.get(from, *to).map(|distance| distance.to_string()))
-        .collect();
-    Some(format!("{}\n", row?.join(" ")))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts;
-    use nodewise_machine::{NodeSet, spec};
-
-    #[test]
-    fn the_files_of_a_spec_say_what_the_spec_says() {
-        let machine = spec::machine("2x(2c 512M) (1G); dist=10,21,17/21,10,28/17,28,10").unwrap();
-        let tree = tree_of(&machine);
-        assert_eq!(facts::nodes(&tree).unwrap(), NodeSet::from([0, 1, 2]));
-        for (id, node) in &machine.nodes {
-            assert_eq!(facts::cpus_of(&tree, *id).unwrap().unwrap(), node.cpus);
-            assert_eq!(facts::memory_of(&tree, *id).unwrap().unwrap().total, node.memory_total());
-        }
-        assert_eq!(facts::distances_from(&tree, NodeId::new(2)).unwrap(), Some(vec![17, 28, 10]));
-    }
-}
+mod tests;

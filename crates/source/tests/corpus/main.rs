@@ -13,7 +13,7 @@ use nodewise_machine::memory_slot::peak::UnknownPeak;
 use nodewise_machine::{Machine, NodeId, NodeSet, Oddity, OddityKind as Kind, Origin, SlotState};
 use nodewise_source::capture::{Capture, Identity};
 use nodewise_source::tree::Tree;
-use nodewise_source::{Detail, machine_file, sysfs};
+use nodewise_source::{Detail, machine_file, sysfs, written};
 
 /// The known facts about a capture beside numactl's output.
 struct Case {
@@ -194,6 +194,7 @@ fn check(case: &Case, folder: &Path) -> Result<(), Failed> {
         )
     })?;
     check_round_trips(&tree, &machine)?;
+    check_written(&machine)?;
     check_facts(case.name, &machine)?;
     if case.numactl == Numactl::NoOutput {
         return same("nodes", machine.nodes.len(), 0);
@@ -235,6 +236,18 @@ fn check_round_trips(tree: &Tree, machine: &Machine) -> Result<(), Failed> {
     hardware(&mut again);
     hardware(&mut expected);
     same("a capture of the capture", again, expected)
+}
+
+/// The files that are written of a machine say the same of its nodes, CPUs and caches.
+fn check_written(machine: &Machine) -> Result<(), Failed> {
+    let found = load(&written::tree_of(machine));
+    same("nodes", &found.nodes, &machine.nodes)?;
+    same("possible nodes", &found.possible_nodes, &machine.possible_nodes)?;
+    same("distances", &found.distances, &machine.distances)?;
+    same("attributes", &found.accesses, &machine.accesses)?;
+    same("tiers", &found.tiers, &machine.tiers)?;
+    same("CPUs", &found.cpus, &machine.cpus)?;
+    same("caches", &found.caches, &machine.caches)
 }
 
 fn check_numactl(machine: &Machine, hardware: &numactl::Hardware, how: Numactl) -> Result<(), Failed> {
