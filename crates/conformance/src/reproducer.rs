@@ -82,10 +82,10 @@ fn common(a: u64, b: u64) -> u64 {
 fn programs(trace: &Trace) -> String {
     let mut text = "static int program(int number)\n{\n".to_owned();
     for (number, (first, nodes)) in trace.programs.iter().enumerate() {
-        let count = nodes.0.len();
+        let (count, length) = (nodes.0.len(), nodes.runs().len());
         let _ = writeln!(
             text,
-            "    if (number == {number})\n        return program_pages({:#x}, {count}, {});",
+            "    if (number == {number})\n        return program_pages({:#x}, {count}, {}, {length});",
             first * 4096,
             runs(nodes)
         );

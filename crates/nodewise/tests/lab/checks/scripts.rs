@@ -54,7 +54,7 @@ pub fn program(pages: &str) {
 const MOST_DRAWN: u64 = 200;
 /// The most calls that show it.
 const MOST_CALLS: usize = 6;
-/// Scripts that become programs: enough for nearly all kinds of calls.
+/// Scripts that become programs, at least: enough for nearly all kinds of calls. One of them starts a program.
 const PROGRAMS: usize = 4;
 
 /// A model without weights for weighted interleaving is found, with few calls, and a program shows it.
@@ -92,7 +92,7 @@ pub fn as_programs(context: &Context) -> Result<(), String> {
         kinds.extend(new);
         repeated(&arena, &script, number)?;
         written.insert(number);
-        if written.len() == PROGRAMS {
+        if written.len() >= PROGRAMS && kinds.contains(&discriminant(&Call::Program(0))) {
             return Ok(());
         }
     }
