@@ -23,8 +23,8 @@
 //!   (`simulate/program.rs`, `simulate/holders.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
 //!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
 //!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), demotion, swap and the OOM killer
-//!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), time that passes (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same
-//!   page by page in `simulate/tests/alike.rs`
+//!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), time that passes
+//!   (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same page by page in `simulate/tests/alike.rs`
 //! - `migrate.rs` moving pages; `balancing.rs` pages that follow their CPU
 //! - `thp.rs` transparent huge pages; `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones
 //! - `firmware.rs` from the firmware's tables to a machine, as the kernel does it; in `firmware/` the passes
@@ -35,8 +35,8 @@
 //! - `fake.rs` emulated nodes, `fake/spec.rs` the parameter, `fake/cut.rs` the pieces, `fake/outcome.rs` the
 //!   nodes that result; `firmware/ranges.rs` ranges that a log names
 //! - `oracle.rs` for tests and the check of kernels: a program and its memory page by page (`oracle/task.rs`, `oracle/task/page.rs`),
-//!   pages that it moves (`oracle/task/moves.rs`), its threads (`oracle/task/threads.rs`), memory from pools (`oracle/task/pooled.rs`), a child that
-//!   shares it (`oracle/task/family.rs`), and answers to calls with any arguments (`oracle/calls.rs`)
+//!   pages that it moves (`oracle/task/moves.rs`), its threads (`oracle/task/threads.rs`), memory from pools
+//!   (`oracle/task/pooled.rs`), a child that shares it (`oracle/task/family.rs`), and answers to calls with any arguments (`oracle/calls.rs`)
 //! - `release.rs` what differs between releases; `errno.rs` refusals
 #![forbid(unsafe_code)]
 

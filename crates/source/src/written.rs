@@ -46,10 +46,12 @@ impl Files {
 
     /// A file of one line, where its value is known.
     fn known(&mut self, path: String, value: Option<impl std::fmt::Display>) {
-        value.into_iter().for_each(|value| self.line(path.clone(), value));
+        if let Some(value) = value {
+            self.line(path, value);
+        }
     }
 
-    /// A file of several lines; none where there are no lines.
+    /// A file of several lines, if there are any.
     fn text(&mut self, path: String, text: String) {
         if !text.is_empty() {
             self.0.push(File { path, text });
@@ -60,7 +62,7 @@ impl Files {
 /// `/proc/meminfo`: what nodes give, added up, and the system's own lines.
 fn system(machine: &Machine, files: &mut Files) {
     let mut text = String::new();
-    let mut line = |name: &str, size: Bytes| text += &format!("{name}: {} kB\n", size.get() >> 10);
+    let mut line = |name: &str, size: Bytes| text += &meminfo(name, MeminfoValue::Size(size));
     if let Some(total) = machine.system_memory.or_else(|| machine.memory_total()) {
         line("MemTotal", total);
     }

@@ -164,7 +164,7 @@ pub enum Refused {
     Shrinks(String),
     /// The program has no memory of this name.
     NoRegion(String),
-    /// There is no control group of this name.
+    /// The control group of this name does not exist.
     NoGroup(String),
     /// It has memory of this name already.
     Taken(String),

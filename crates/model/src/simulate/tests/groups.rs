@@ -23,6 +23,19 @@ fn max(gib: u64) -> GroupLimits {
     GroupLimits { max: Some(gib * GIB), ..limits() }
 }
 
+/// Steps after which the program a is in the group db, which has these limits.
+fn in_db(limits: GroupLimits) -> Vec<(&'static str, Act)> {
+    vec![("", group("db", limits)), ("a", start("default")), ("a", join("db"))]
+}
+
+/// The same, and a program beside the group has 3 GiB.
+fn beside_another(limits: GroupLimits) -> Vec<(&'static str, Act)> {
+    let other = [("other", start("default")), ("other", allocate("heap", 3))];
+    let mut steps = in_db(limits);
+    steps.splice(1..1, other);
+    steps
+}
+
 /// Limits that were met, with what happened there.
 fn met(step: &Step) -> Vec<(&str, GroupLimit, LimitOutcome)> {
     step.limits.iter().map(|met| (met.group.as_str(), met.limit, met.outcome)).collect()
@@ -31,15 +44,8 @@ fn met(step: &Step) -> Vec<(&str, GroupLimit, LimitOutcome)> {
 #[test]
 fn a_program_is_killed_at_the_limit_of_its_group_though_nodes_are_free() {
     let mut simulation = simulation();
-    let steps = [
-        ("", group("db", max(2))),
-        ("other", start("default")),
-        ("other", allocate("heap", 3)),
-        ("a", start("default")),
-        ("a", join("db")),
-        ("a", allocate("heap", 2)),
-        ("a", allocate("more", 1)),
-    ];
+    let more = [("a", allocate("heap", 2)), ("a", allocate("more", 1))];
+    let steps = [beside_another(max(2)), more.to_vec()].concat();
     let steps = play(&mut simulation, &steps);
     assert_eq!(killed(&steps[5]), [""; 0]);
     assert_eq!(killed(&steps[6]), ["a"]);
@@ -57,15 +63,12 @@ fn a_program_is_killed_at_the_limit_of_its_group_though_nodes_are_free() {
 #[test]
 fn pages_of_the_group_are_swapped_and_of_no_other_until_its_swap_is_full() {
     let mut simulation = simulation().with_swap(8 * GIB);
+    let more = [("a", allocate("heap", 3)), ("a", allocate("more", 1))];
     let steps = [
-        ("", group("db", GroupLimits { max: Some(2 * GIB), swap_max: Some(GIB), ..GroupLimits::default() })),
-        ("other", start("default")),
-        ("other", allocate("heap", 3)),
-        ("a", start("default")),
-        ("a", join("db")),
-        ("a", allocate("heap", 3)),
-        ("a", allocate("more", 1)),
-    ];
+        beside_another(GroupLimits { max: Some(2 * GIB), swap_max: Some(GIB), ..GroupLimits::default() }),
+        more.to_vec(),
+    ]
+    .concat();
     let steps = play(&mut simulation, &steps);
     assert_eq!(met(&steps[5]), [("db", GroupLimit::Max, LimitOutcome::Fits)]);
     assert_eq!(steps[5].limits[0].swapped, [(NodeId::new(0), GIB)]);
@@ -77,14 +80,8 @@ fn pages_of_the_group_are_swapped_and_of_no_other_until_its_swap_is_full() {
 #[test]
 fn pages_that_come_back_are_charged_and_push_others_of_the_group_out() {
     let mut simulation = simulation().with_swap(8 * GIB);
-    let steps = [
-        ("", group("db", GroupLimits { max: Some(2 * GIB), ..GroupLimits::default() })),
-        ("a", start("default")),
-        ("a", join("db")),
-        ("a", allocate("old", 2)),
-        ("a", allocate("new", 1)),
-        ("a", Act::Touch(whole("old"))),
-    ];
+    let more = [("a", allocate("old", 2)), ("a", allocate("new", 1)), ("a", Act::Touch(whole("old")))];
+    let steps = [in_db(GroupLimits { max: Some(2 * GIB), ..GroupLimits::default() }), more.to_vec()].concat();
     let steps = play(&mut simulation, &steps);
     assert_eq!((steps[5].swapped_in, killed(&steps[5])), (GIB, vec![""; 0]));
     let groups = simulation.groups();
@@ -150,13 +147,8 @@ fn a_group_that_is_killed_as_a_whole_spares_exempt_programs() {
 #[test]
 fn a_program_that_may_not_be_killed_waits() {
     let mut simulation = simulation();
-    let steps = [
-        ("", group("db", max(1))),
-        ("a", start("default")),
-        ("a", join("db")),
-        ("a", Act::AdjustOom(-1000)),
-        ("a", allocate("heap", 2)),
-    ];
+    let more = [("a", Act::AdjustOom(-1000)), ("a", allocate("heap", 2))];
+    let steps = [in_db(max(1)), more.to_vec()].concat();
     let steps = play(&mut simulation, &steps);
     assert_eq!(met(&steps[4]), [("db", GroupLimit::Max, LimitOutcome::NoVictim)]);
     assert_eq!((killed(&steps[4]), placed(&simulation, "a")), (vec![""; 0], [1, 0]));
@@ -166,14 +158,8 @@ fn a_program_that_may_not_be_killed_waits() {
 fn protected_groups_are_swapped_last_or_not_at_all() {
     let check = |protection: GroupLimits, rest: u64, expected: [u64; 2]| {
         let mut simulation = simulation_on("(8c 8G)", Release::REFERENCE).with_swap(8 * GIB);
-        let steps = [
-            ("", group("db", protection)),
-            ("a", start("default")),
-            ("a", join("db")),
-            ("a", allocate("heap", 3)),
-            ("b", start("default")),
-            ("b", allocate("heap", rest)),
-        ];
+        let more = [("a", allocate("heap", 3)), ("b", start("default")), ("b", allocate("heap", rest))];
+        let steps = [in_db(protection), more.to_vec()].concat();
         let steps = play(&mut simulation, &steps);
         assert_eq!(killed(&steps[5]), [""; 0]);
         let swapped = |name: &str| simulation.placements()[&Owner::Program(name.to_owned())].swapped;
@@ -190,13 +176,8 @@ fn protected_groups_are_swapped_last_or_not_at_all() {
 fn low_holds_until_nothing_else_is_left_and_min_holds_then_too() {
     let check = |protection: GroupLimits, expected: &[&str]| {
         let mut simulation = simulation_on("(8c 8G)", Release::REFERENCE).with_swap(8 * GIB);
-        let steps = [
-            ("", group("db", protection)),
-            ("a", start("default")),
-            ("a", join("db")),
-            ("a", allocate("heap", 3)),
-            ("a", allocate("more", 7)),
-        ];
+        let more = [("a", allocate("heap", 3)), ("a", allocate("more", 7))];
+        let steps = [in_db(protection), more.to_vec()].concat();
         let steps = play(&mut simulation, &steps);
         assert_eq!(killed(&steps[4]), expected);
     };
@@ -207,14 +188,12 @@ fn low_holds_until_nothing_else_is_left_and_min_holds_then_too() {
 #[test]
 fn a_limit_that_is_lowered_takes_pages_at_once() {
     let mut simulation = simulation().with_swap(GIB);
-    let steps = [
-        ("", group("db", GroupLimits::default())),
-        ("a", start("default")),
-        ("a", join("db")),
+    let more = [
         ("a", allocate("heap", 3)),
         ("", group("db", GroupLimits { max: Some(2 * GIB), ..GroupLimits::default() })),
         ("", group("db", max(1))),
     ];
+    let steps = [in_db(GroupLimits::default()), more.to_vec()].concat();
     let steps = play(&mut simulation, &steps);
     assert_eq!(
         (steps[4].limits[0].swapped.as_slice(), killed(&steps[4])),
