@@ -11,7 +11,7 @@ use nodewise_machine::{Bytes, CpuId, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, ZoneState};
 use nodewise_syscall::{NodeBuffer, PageKind};
 
-use super::counters::Background;
+use super::counters::{Background, differs_twice};
 use super::model::{Drawn, Touched, release, scope};
 use crate::drawer::homes;
 use crate::nodewise::Context;
@@ -70,7 +70,7 @@ pub fn small_pages(context: &Context) -> Result<(), String> {
         let is_home = mode == PolicyMode::Local && homes.contains(&full);
         let cpu_node = if is_home { full } else { random.one(&homes) };
         let drawn = Drawn { policy, on_memory: random.percent(50), cpu_node, kib: 4 * MOST, huge: false };
-        Filling::new(context, full, drawn)?.play()?;
+        differs_twice(|| Filling::new(context, full, drawn.clone())?.play())?;
     }
     drop(ballast);
     Ok(())
@@ -153,13 +153,15 @@ impl<'a> Filling<'a> {
         Ok(filling)
     }
 
-    fn play(&self) -> Result<(), String> {
+    /// Fails where a page is elsewhere; returns what the counters say.
+    fn play(&self) -> Result<Result<(), String>, String> {
         let Drawn { policy, cpu_node, .. } = &self.drawn;
         let what = format!("{policy} of a program on node {cpu_node}, while node {} fills up", self.full);
-        self.compare().map_err(|why| format!("{what}: {why}"))
+        let named = |why| format!("{what}: {why}");
+        self.compare().map(|counted| counted.map_err(named)).map_err(named)
     }
 
-    fn compare(&self) -> Result<(), String> {
+    fn compare(&self) -> Result<Result<(), String>, String> {
         let look = || Ok((self.zones_at_rest()?, Reclaim::on(self.full)?));
         let ((zones, before), touched) = self.drawn.touch_after(self.context, look)?;
         let bound = self.bound(&zones) + Reclaim::on(self.full)?.since(before);
@@ -213,7 +215,12 @@ impl<'a> Filling<'a> {
 
     /// Checks that the counts follow from where the pages are: with a node that has as many to give
     /// as it gave.
-    fn compare_counters(&self, zones: &[Zone], touched: &Touched, gave: u64) -> Result<(), String> {
+    fn compare_counters(
+        &self,
+        zones: &[Zone],
+        touched: &Touched,
+        gave: u64,
+    ) -> Result<Result<(), String>, String> {
         let mut more = 0;
         loop {
             let ours = self.pages_of_full(zones, Free::As(more), touched)?;
@@ -226,8 +233,8 @@ impl<'a> Filling<'a> {
             }
         }
         let (_, memory) = self.played(zones, Free::As(more), touched.address, false)?;
-        touched.gained.compare(memory.counters(), Background::beside_a_full_node(self.drawn.kib / 4))?;
-        Ok(())
+        let background = Background::beside_a_full_node(self.drawn.kib / 4);
+        Ok(touched.gained.compare(memory.counters(), background).map_err(String::from))
     }
 
     /// How far the page at which the node yields may be from the model's: by what the lists of the CPUs have

@@ -6,11 +6,15 @@ use std::mem::{Discriminant, discriminant};
 use std::path::Path;
 use std::process::Command;
 
+use nodewise_conformance::difference::Aspect;
 use nodewise_conformance::script::Call;
-use nodewise_conformance::{Arena, Drawer, Outcome, Prediction, Script, Shrinking, program, reproducer};
+use nodewise_conformance::{
+    Arena, Difference, Drawer, Outcome, Prediction, Script, Shrinking, Trouble, program, reproducer,
+};
 use nodewise_model::Weights;
 use nodewise_model::oracle::task::Surroundings;
 
+use super::counters::differs_twice;
 use super::model::{memory, release};
 use super::moving::expect;
 use super::same;
@@ -27,11 +31,15 @@ pub fn play(context: &Context) -> Result<(), String> {
     let mut wrong = Vec::new();
     for number in context.scripts.clone() {
         let script = Drawer::script(&context.seen, number);
-        let (done, trace) = arena.play(&script);
-        if let Err(why) = done {
+        let outcome = differs_twice(|| {
+            let (done, trace) = arena.play(&script);
+            let Err(why) = done else { return Ok(Ok(())) };
+            let counted = matches!(&why, Trouble::Differs(Difference { aspect: Aspect::Counters, .. }));
             let played = script.without(trace.played..script.calls.len()).lines();
-            wrong.push(format!("script {number}: {why}\n  after {}", played.join("\n        ")));
-        }
+            let why = format!("script {number}: {why}\n  after {}", played.join("\n        "));
+            if counted { Ok(Err(why)) } else { Err(why) }
+        });
+        wrong.extend(outcome.err());
     }
     let count = wrong.len();
     wrong.truncate(MOST_TOLD);
