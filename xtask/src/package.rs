@@ -55,7 +55,8 @@ impl Packaging {
             root: root.to_owned(),
             platform,
             profile: profile.to_owned(),
-            out: out.unwrap_or_else(|| root.join("target/package")),
+            // Tools run in folders of their own.
+            out: std::path::absolute(out.unwrap_or_else(|| root.join("target/package")))?,
             version: version(root)?,
             date: date(root)?,
         })

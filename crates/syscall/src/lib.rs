@@ -53,7 +53,10 @@ pub mod guard;
 pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
-#[expect(unsafe_code, reason = "an instruction that has no effect but on who watches it")]
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "an instruction that has no effect but on who watches it")
+)]
 pub mod mark;
 pub mod mempolicy;
 #[cfg(any(test, feature = "testing"))]
