@@ -12,7 +12,8 @@
 //! # Modules
 //!
 //! - `mark.rs` marks: a no-op with arguments by which the guest speaks to the plugin
-//! - `cache.rs` a cache with least-recently-used replacement; `cpu.rs` a CPU with its caches and its counts
+//! - `cache.rs` a cache with least-recently-used replacement; `cpu.rs` a CPU with its caches and its counts;
+//!   `streams.rs` which lines are read in order
 //! - `tasks.rs` which of the guest's tasks are counted; `mappings.rs` whose an address is; `nodes.rs` the node of a physical address
 //! - `report.rs` the counts as text; `sink.rs` a file to write it to
 //! - `state.rs` everything that the plugin knows; `pages.rs` zeroed memory for it
@@ -41,6 +42,8 @@ mod report;
 mod sink;
 #[cfg(any(test, feature = "plugin"))]
 mod state;
+#[cfg(any(test, feature = "plugin"))]
+mod streams;
 #[cfg(any(test, feature = "plugin"))]
 mod tasks;
 

@@ -8,7 +8,7 @@ use crate::mappings::{Label, Mappings};
 use crate::tasks::{Tasks, Thread};
 
 /// The first line: the form of the text.
-pub const FIRST: &str = "nodewise-counter 1";
+pub const FIRST: &str = "nodewise-counter 2";
 
 /// Everything that is written.
 pub struct CountReport<'a> {
@@ -23,7 +23,7 @@ impl CountReport<'_> {
     /// Writes what was counted on these CPUs.
     ///
     /// `cache WAYS SIZE...`, `lost THREADS`, `thread NUMBER PARENT PID TGID NAME` with the name in hexadecimal digits, `cell
-    /// THREAD CPU NODE READ... WRITTEN...` with `-` for memory that is no node's; `mapping NUMBER PROCESS KIND NAME`, `part
+    /// THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping NUMBER PROCESS KIND NAME`, `part
     /// MAPPING CPU NODE READ...`.
     pub fn write<'c>(
         &self,
@@ -65,7 +65,7 @@ impl CountReport<'_> {
     }
 }
 
-const _: () = assert!(COUNTS == 2 * SIZES);
+const _: () = assert!(COUNTS == 3 * SIZES);
 
 fn named(out: &mut impl Write, number: usize, thread: &Thread) -> fmt::Result {
     write!(out, "thread {number} {} {} {} ", thread.parent, thread.pid, thread.tgid)?;
@@ -137,9 +137,9 @@ mod tests {
         report.write(&mut text, cpus.iter()).unwrap();
         assert_eq!(
             text,
-            "nodewise-counter 1\ncache 8 32768 65536 131072\nlost 0\n\
-             thread 0 0 0 0 610a\ncell 0 0 0 1 1 1 0 0 0\ncell 0 1 1 1 1 1 0 0 0\n\
-             thread 1 0 0 0 -\ncell 1 1 - 1 1 1 0 0 0\n\
+            "nodewise-counter 2\ncache 8 32768 65536 131072\nlost 0\n\
+             thread 0 0 0 0 610a\ncell 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 1 1 1 1 1 0 0 0 0 0 0\n\
+             thread 1 0 0 0 -\ncell 1 1 - 1 1 1 0 0 0 0 0 0\n\
              mapping 0 0 0 -\npart 0 0 0 1 1 1\nmapping 1 3 4 78\npart 1 1 1 1 1 1\npart 1 1 - 1 1 1\nend\n"
         );
     }

@@ -20,7 +20,7 @@ const COUNTS: &str = "counts";
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
-const FIRST: &str = "nodewise-counter 1";
+const FIRST: &str = "nodewise-counter 2";
 
 /// How to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,8 @@ pub struct CountedCell {
     pub read: [u64; SIZES],
     /// Lines that had been written to and left the cache.
     pub written: [u64; SIZES],
+    /// Lines of those that were read in order, as a prefetcher would see them coming.
+    pub in_order: [u64; SIZES],
 }
 
 /// Why counts cannot be read.
@@ -195,7 +197,8 @@ impl Counts {
             "cell" => {
                 let Place { owner: thread, cpu, node } = Place::read(&mut words, self.threads.len())?;
                 let (read, written) = (numbers(&mut words)?, numbers(&mut words)?);
-                self.cells.push(CountedCell { thread, cpu, node, read, written });
+                let in_order = numbers(&mut words)?;
+                self.cells.push(CountedCell { thread, cpu, node, read, written, in_order });
             }
             "mapping" => {
                 let number: usize = words.next()?.parse().ok()?;
@@ -260,8 +263,8 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const SAMPLE: &str = "nodewise-counter 1\ncache 16 524288 1048576 2097152\nlost 0\n\
-        thread 0 0 301 301 7368\ncell 0 1 0 5 4 3 2 1 0\nthread 1 0 0 0 -\ncell 1 0 - 1 1 1 0 0 0\n\
+    const SAMPLE: &str = "nodewise-counter 2\ncache 16 524288 1048576 2097152\nlost 0\n\
+        thread 0 0 301 301 7368\ncell 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 0 - 1 1 1 0 0 0 0 0 0\n\
         mapping 0 0 0 -\nmapping 1 301 4 6c6962\npart 1 1 0 5 4 3\nend\n";
 
     #[test]
@@ -280,8 +283,22 @@ mod tests {
         assert_eq!(
             counts.cells,
             [
-                CountedCell { thread: 0, cpu: 1, node, read: [5, 4, 3], written: [2, 1, 0] },
-                CountedCell { thread: 1, cpu: 0, node: None, read: [1; 3], written: [0; 3] },
+                CountedCell {
+                    thread: 0,
+                    cpu: 1,
+                    node,
+                    read: [5, 4, 3],
+                    written: [2, 1, 0],
+                    in_order: [3, 2, 1]
+                },
+                CountedCell {
+                    thread: 1,
+                    cpu: 0,
+                    node: None,
+                    read: [1; 3],
+                    written: [0; 3],
+                    in_order: [0; 3]
+                },
             ]
         );
         let file = CountedMapping { process: 301, kind: MappingKind::File, name: b"lib".to_vec() };
@@ -295,7 +312,7 @@ mod tests {
         assert_eq!(Counts::parse(SAMPLE.strip_suffix("end\n").unwrap()), Err(CountsError::Incomplete));
         let wrong = |line: &str| Counts::parse(&format!("{FIRST}\n{line}\nend\n")).unwrap_err().to_string();
         for line in [
-            "cell 0 0 0 1 1 1 1 1 1",
+            "cell 0 0 0 1 1 1 1 1 1 1 1 1",
             "thread 1 0 0 0 -",
             "cache 16 1",
             "lost",

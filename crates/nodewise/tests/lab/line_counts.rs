@@ -73,10 +73,13 @@ pub fn are_those_of_arithmetic() -> Result<(), Failed> {
 
 fn compare(json: &Value) -> Result<(), String> {
     let mut lines: Vec<u64> = Vec::new();
+    let (mut read, mut in_order) = (0, 0);
     for cell in json["cells"].as_array().ok_or("no cells")? {
         let number = |name: &str| cell[name].as_u64().ok_or_else(|| format!("{name} of {cell}"));
         if (number("cpu_node")?, number("memory_node").unwrap_or(9)) == (0, 1) {
             lines.push(number("lines_read")? + number("lines_written_back")?);
+            read += number("lines_read")?;
+            in_order += number("lines_read_in_order")?;
         }
     }
     lines.sort_unstable_by(|a, b| b.cmp(a));
@@ -90,6 +93,11 @@ fn compare(json: &Value) -> Result<(), String> {
                 "{rounds} rounds are {expected} lines and up to {beside}: {found} were counted"
             ));
         }
+    }
+    // A walk begins anew in each round, and expects a page of another place in memory as it expects the next line.
+    let walked: u64 = ROUNDS.iter().map(|rounds| rounds * (LINES - 3)).sum();
+    if in_order < walked - walked / 50 || in_order > read {
+        return Err(format!("{in_order} lines of {read} are in order, expected {walked}"));
     }
     let remote = json["lines"].as_u64().zip(json["local_lines"].as_u64()).map(|(all, local)| all - local);
     let walked: u64 = ROUNDS.iter().map(|rounds| rounds * LINES + TOUCHED).sum();

@@ -100,6 +100,8 @@ pub struct LineCell {
     pub node: Option<NodeId>,
     pub read: [u64; SIZES],
     pub written: [u64; SIZES],
+    /// Lines of those read that were read in order, as a prefetcher of hardware would see them coming.
+    pub in_order: [u64; SIZES],
 }
 
 impl LineCell {
@@ -170,6 +172,11 @@ impl LineCounts {
     pub fn read_and_written(&self) -> (u64, u64) {
         let sum = |of: fn(&LineCell) -> u64| self.cells.iter().map(of).sum();
         (sum(|cell| cell.read[OWN]), sum(|cell| cell.written[OWN]))
+    }
+
+    /// Lines that were read in order, for the machine's size of the cache.
+    pub fn in_order(&self) -> u64 {
+        self.cells.iter().map(|cell| cell.in_order[OWN]).sum()
     }
 
     /// All lines for half of the cache and for twice the cache, if they differ from those of the machine's by more than a
@@ -270,6 +277,7 @@ pub(crate) mod tests {
             node: memory.map(node),
             read,
             written,
+            in_order: read.map(|lines| lines / 2),
         };
         let thread = |parent, number, name: Option<&str>| LineThread {
             parent,

@@ -64,6 +64,7 @@ struct CellJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_node: Option<u32>,
     lines_read: u64,
+    lines_read_in_order: u64,
     lines_written_back: u64,
     lines_with_half_the_cache: u64,
     lines_with_twice_the_cache: u64,
@@ -138,6 +139,7 @@ fn cell(cell: &LineCell) -> CellJson {
         cpu_node: cell.cpu_node.number(),
         memory_node: cell.node.map(nodewise_machine::NodeId::number),
         lines_read: cell.read[OWN],
+        lines_read_in_order: cell.in_order[OWN],
         lines_written_back: cell.written[OWN],
         lines_with_half_the_cache: cell.moved(0),
         lines_with_twice_the_cache: cell.moved(2),

@@ -20,6 +20,10 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     let (read, written) = counts.read_and_written();
     let bytes = Bytes::new(all.all.saturating_mul(LINE));
     remark(&mut page, Ink::Plain, &format!("{read} lines read and {written} written back: {bytes}"));
+    if read > 0 {
+        let share = LocalShare { local: counts.in_order(), all: read };
+        remark(&mut page, Ink::Plain, &format!("{} of the lines read are read in order", percent(share)));
+    }
     if counts.nowhere() > 0 {
         let text = format!("{} lines of memory outside of all nodes are in no column", counts.nowhere());
         remark(&mut page, Ink::Notable, &text);
@@ -59,7 +63,8 @@ pub fn local_verdict(counts: &LineCounts, verdict: &LocalVerdict) -> String {
     text
 }
 
-fn percent(share: LocalShare) -> String {
+/// A share with one digit, or what there is without lines.
+pub(super) fn percent(share: LocalShare) -> String {
     // Down: what is shown as 95.0 % is not less.
     share
         .percent()
@@ -150,6 +155,7 @@ mod tests {
   node 0   1000    50     0
   node 1      0   700   250
   1894 lines read and 110 written back: 125.2 KiB
+  50.0 % of the lines read are read in order
   4 lines of memory outside of all nodes are in no column
   modelled cache of each CPU: 1 MiB in 16 ways, assumed: the machine does not
     give the size

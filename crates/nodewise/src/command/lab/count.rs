@@ -101,15 +101,16 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
         layout.nodes.iter().find(holds).map(|node| node.id)
     };
     let mut cells: Vec<LineCell> = Vec::new();
-    for CountedCell { thread, cpu, node, read, written } in counts.cells {
+    for CountedCell { thread, cpu, node, read, written, in_order } in counts.cells {
         let Some(cpu_node) = node_of(cpu) else { continue };
         let same = |cell: &&mut LineCell| (cell.cpu_node, cell.node) == (cpu_node, node);
         match cells.iter_mut().rev().take_while(|cell| cell.thread == thread).find(same) {
             Some(cell) => {
                 add(&mut cell.read, read);
                 add(&mut cell.written, written);
+                add(&mut cell.in_order, in_order);
             }
-            None => cells.push(LineCell { thread, cpu_node, node, read, written }),
+            None => cells.push(LineCell { thread, cpu_node, node, read, written, in_order }),
         }
     }
     let mut parts: Vec<LinePart> = Vec::new();
@@ -177,6 +178,7 @@ mod tests {
             node: Some(NodeId::new(node)),
             read: [3, 2, 1],
             written: [1, 1, 0],
+            in_order: [2, 1, 0],
         };
         let thread = CountedThread { parent: 0, ids: Some((7, 7)), name: b"sh\xff".to_vec() };
         let counts = Counts {
