@@ -17,7 +17,7 @@
 //!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
 //!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `oom.rs` the process that it kills where that is not enough; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
 //!   the functions of the kernel that a request passes
-//! - `cost.rs` how long reading takes, and what bounds it
+//! - `cost.rs` how long reading takes, and what bounds it; `ranking.rs` which placement is faster, by counts
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
 //!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
 //!   (`simulate/program.rs`, `simulate/holders.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
@@ -57,6 +57,7 @@ pub mod oracle;
 pub mod pcp;
 pub mod policy;
 pub mod ram;
+pub mod ranking;
 pub mod reclaim;
 pub mod release;
 pub mod simulate;

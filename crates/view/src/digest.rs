@@ -42,6 +42,7 @@ pub mod placements;
 pub mod process_memory;
 pub mod provenance;
 pub mod published;
+pub mod ranking;
 pub mod running;
 pub mod shm;
 pub mod study;

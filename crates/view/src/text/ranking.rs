@@ -1,0 +1,147 @@
+//! Placements by the cache lines that were counted under them: the text of `nodewise tune --machine M`.
+
+use nodewise_machine::plural::plural;
+use nodewise_machine::printable::printable;
+
+use crate::digest::line_counts::{LineCounts, LocalShare};
+use crate::digest::ranking::Ranking;
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::line_counts::percent;
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Writes the placements, the conclusion first.
+pub fn ranking(ranking: &Ranking, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    page.line(0, &Line::from(conclusion(ranking)));
+    page.heading("Placements", "lines of 64 bytes, counted in a guest of the machine");
+    let column = |head, align| Column { head, align, keep: Keep::Always };
+    let mut table = Table::new(vec![
+        column("place", Align::Right),
+        column("local", Align::Right),
+        column("lines", Align::Right),
+        column("in order", Align::Right),
+        Column { head: "by node", align: Align::Left, keep: Keep::Unless(1) },
+        column("placement", Align::Left),
+    ])
+    .naming_omitted();
+    for ranked in &ranking.placements {
+        let counts = &ranked.counted.counts;
+        let (first, last) = (*ranked.places.start(), *ranked.places.end());
+        let place = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        let in_order = LocalShare { local: counts.in_order(), all: counts.read_and_written().0 };
+        table.row(vec![
+            place.into(),
+            percent(counts.all()).into(),
+            counts.all().all.to_string().into(),
+            percent(in_order).into(),
+            by_node(counts).into(),
+            ranked.counted.name.as_str().into(),
+        ]);
+    }
+    table.write(&mut page);
+    for remark in remarks(ranking) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {remark}")));
+    }
+    for uncounted in &ranking.uncounted {
+        let text = format!("  not counted: {}: {}", printable(&uncounted.name), printable(&uncounted.why));
+        page.line(4, &Line::new().with(Ink::Notable, text));
+    }
+    page.finish()
+}
+
+/// The placement that is predicted to be the fastest, or those among which it is.
+fn conclusion(ranking: &Ranking) -> String {
+    let first: Vec<&str> = ranking.first().map(|ranked| ranked.counted.name.as_str()).collect();
+    let all = plural(ranking.placements.len(), "placement");
+    match first.as_slice() {
+        [] => "No placement was counted".to_owned(),
+        _ if ranking.placements.len() < 2 => "One placement: nothing to rank".to_owned(),
+        [only] => format!("Predicted: {only} is the fastest of {all}"),
+        _ if ranking.is_void() => format!("Cannot be ranked: {all} whose bounds do not stand apart"),
+        [others @ .., last] => {
+            format!("Predicted: the fastest of {all} is {} or {last}", others.join(", "))
+        }
+    }
+}
+
+/// The share of the lines in the memory of each node.
+fn by_node(counts: &LineCounts) -> String {
+    let shares = counts.memory_nodes.iter().map(|node| {
+        let of_node = counts.share(crate::digest::line_counts::OWN, |cell| cell.node == Some(*node)).all;
+        let share = LocalShare { local: of_node, all: counts.all().all };
+        format!("{node}: {:.0} %", share.percent().unwrap_or_default())
+    });
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+/// What the places rest on.
+fn remarks(ranking: &Ranking) -> Vec<String> {
+    let mut remarks = vec![
+        "A place stands where bounds are 1.5 times apart, whether lines wait for each other or not, with half \
+         of the cache and twice the cache; a range cannot be ranked further."
+            .to_owned(),
+    ];
+    if ranking.known.is_assumed {
+        remarks.push(
+            "Latencies and bandwidths are assumed from the distances where the machine does not give them; \
+             --latency and --bandwidth take measured ones."
+                .to_owned(),
+        );
+    }
+    let more: Vec<f64> = ranking.known.growth.values().copied().filter(|growth| *growth > 1.0).collect();
+    if let Some(most) = more.into_iter().reduce(f64::max) {
+        remarks.push(if ranking.grows {
+            format!(
+                "The machine has up to {most:.0} times as many CPUs as the guest: places hold with as many \
+                 more threads, each with as many lines, and without."
+            )
+        } else {
+            "One thread does the work: more CPUs of the machine change nothing.".to_owned()
+        });
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::ranking::tests::{counted, known, ranking as sample};
+
+    #[test]
+    fn the_conclusion_comes_first() {
+        assert_eq!(
+            ranking(&sample(), &Style::plain(80)),
+            "Predicted: the fastest of 3 placements is local or default
+
+Placements  lines of 64 bytes, counted in a guest of the machine
+  place    local  lines  in order  by node           placement
+    1-2  100.0 %   1000    20.0 %  0: 50 %, 1: 50 %  local
+    1-3   75.0 %   1000     0.0 %  0: 75 %, 1: 25 %  default
+    2-3    0.0 %   1000     0.0 %  0: 0 %, 1: 100 %  membind=1
+  A place stands where bounds are 1.5 times apart, whether lines wait for each
+    other or not, with half of the cache and twice the cache; a range cannot be
+    ranked further.
+  Latencies and bandwidths are assumed from the distances where the machine does
+    not give them; --latency and --bandwidth take measured ones.
+  The machine has up to 4 times as many CPUs as the guest: places hold with as
+    many more threads, each with as many lines, and without.
+  not counted: weighted: it ends with exit code 3
+"
+        );
+    }
+
+    #[test]
+    fn one_fastest_and_none_are_named() {
+        let near = || counted("near", &[(0, 0, 0, 0, 500)]);
+        let far = counted("far", &[(0, 0, 1, 0, 500)]);
+        let conclude = |placements| conclusion(&Ranking::new(placements, Vec::new(), known()).unwrap());
+        assert_eq!(conclude(vec![far, near()]), "Predicted: near is the fastest of 2 placements");
+        assert_eq!(
+            conclude(vec![near(), near()]),
+            "Cannot be ranked: 2 placements whose bounds do not stand apart"
+        );
+        assert_eq!(conclude(vec![near()]), "One placement: nothing to rank");
+        assert_eq!(conclude(Vec::new()), "No placement was counted");
+    }
+}
