@@ -30,13 +30,15 @@ pub struct Counting {
     /// The program that makes the marks. It gets the number of times that what it then becomes calls `execve` before the
     /// command is there, and the words of that.
     pub marker: Vec<OsString>,
+    /// Programs that the command becomes before the one that is counted, such as one that places it.
+    pub launchers: u32,
 }
 
 impl Counting {
     /// The words before those that start the command.
     pub(crate) fn words(&self) -> Vec<OsString> {
         let mut words = self.marker.clone();
-        words.push(script::EXECS.to_string().into());
+        words.push((script::EXECS + self.launchers).to_string().into());
         words
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Counts say where lines come from and go to, not how long that takes. What a machine adds is unknown within bounds: how
 //! many lines are under way at once, how many threads the program has there. So each placement gets a bound for each
-//! combination of the ends of what is unknown ([`Ends`]), and one stands before another only if it does so by [`APART`] in
-//! every combination. Anything else cannot be ranked.
+//! combination of the ends of what is unknown ([`Ends`]), and one is ahead of another only if it is by [`APART`] in every
+//! combination. Anything else cannot be ranked.
 //!
 //! A bound is the longest of three times, as in [`cost`](crate::cost): that of the slowest thread, which waits for its
 //! lines; that of the busiest way between two nodes; and that of the busiest node's memory. It compares placements of one
-//! program and is no time that a run takes.
+//! program; no run takes that time.
 //!
 //! # Units
 //! Latency in ns, bandwidth in bytes per second; a bound is in seconds, up to a factor that all placements share.
@@ -65,7 +65,7 @@ pub struct Ends {
     pub scattered: f64,
     /// Whether the program has as many threads more on the machine as that has CPUs more.
     pub grows: bool,
-    /// What bandwidths are multiplied by.
+    /// The factor of all bandwidths.
     pub bandwidth: f64,
 }
 
@@ -148,8 +148,8 @@ impl Costs {
     }
 }
 
-/// The place that each of several placements may have, from 1: one more than those that stand before it, up to the number of
-/// those that it does not stand before. A placement whose place is known has one; one that cannot be ranked at all has them all.
+/// The place that each of several placements may have, from 1: one more than those that are ahead of it, up to the number of
+/// those that it is not ahead of. A placement whose place is known has one; one that cannot be ranked at all has them all.
 /// `bounds` are those of each placement, in the same order of ends.
 pub fn places(bounds: &[Vec<f64>]) -> Vec<RangeInclusive<usize>> {
     let before = |one: &[f64], other: &[f64]| {

@@ -89,7 +89,7 @@ macro_rules! table {
             "fleet" Fleet(fleet::Fleet) => fleet::run,
                 "Surveys many machines on the site's own scheduler, and compares those that are identical";
             "run" Run(run::Run) => run::run, "Starts a program under a placement";
-            "tune" Tune(tune::Tune) => tune::run, here "--from=FILE shows a result from elsewhere",
+            "tune" Tune(tune::Tune) => tune::run,
                 "Runs a program under many placements and names the best";
             "compare" Compare(compare::Compare) => compare::run, here "",
                 "Runs a suite of benchmarks before and after a change and compares the results";

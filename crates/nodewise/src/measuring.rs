@@ -21,10 +21,11 @@ use nodewise_measure::latency::cache::{self, LastLevel};
 use nodewise_measure::stop::Stop;
 use nodewise_measure::survey::{Account, Bench, Declared, Pace, Survey, Surveyor};
 use nodewise_measure::workload::Size;
+use nodewise_model::cost::Costs;
 use nodewise_syscall::clock::Monotonic;
 use nodewise_syscall::inherited;
 use nodewise_view::Style;
-use nodewise_view::json::Saved;
+use nodewise_view::json::{self, Saved};
 use nodewise_view::svg::Theme;
 
 use crate::cli::Global;
@@ -456,6 +457,28 @@ pub fn read_saved_as<R>(
         let path = quote(&path.display().to_string());
         Failure::usage(format_args!("{option}: {path} is not a result of nodewise {verb}: {error}"))
     })
+}
+
+/// Adds the figures of saved results of `nodewise latency` and `nodewise bandwidth` to costs.
+///
+/// # Errors
+/// A file that cannot be read, or is something else.
+pub fn add_saved_costs(
+    costs: &mut Costs,
+    latency: Option<&Path>,
+    bandwidth: Option<&Path>,
+) -> Result<(), Failure> {
+    type Reader = fn(&str, &mut Costs) -> Result<(), String>;
+    let results: [(_, _, Reader); 2] = [
+        ("--latency", latency, json::costs::add_latencies),
+        ("--bandwidth", bandwidth, json::costs::add_bandwidths),
+    ];
+    for (option, path, add) in results {
+        let Some(path) = path else { continue };
+        let verb = option.trim_start_matches('-');
+        read_saved_as(option, path, verb, |text| add(text, costs))?;
+    }
+    Ok(())
 }
 
 /// Reads a file that was written before and is text throughout; `option` named it.

@@ -93,10 +93,10 @@ pub struct Explain {
     /// are given.
     #[arg(long)]
     pub cost: bool,
-    /// With --cost: latencies from the output of nodewise latency --json
+    /// Latencies from the output of nodewise latency --json, with --cost
     #[arg(long, value_name = "FILE", requires = "cost")]
     pub latency: Option<PathBuf>,
-    /// With --cost: bandwidths from the output of nodewise bandwidth --json
+    /// Bandwidths from the output of nodewise bandwidth --json, with --cost
     #[arg(long, value_name = "FILE", requires = "cost")]
     pub bandwidth: Option<PathBuf>,
     /// Number of threads, with --cost: the readers on the CPU's node [default: one per CPU]

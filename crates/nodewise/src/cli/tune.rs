@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use nodewise_lab::KernelChoice;
+use nodewise_machine::Bytes;
+
 use crate::output::Destination;
 
 /// Runs a program under many placements and names the best
@@ -14,6 +17,9 @@ use crate::output::Destination;
 /// for half a minute at most. The program reads an empty input, has no terminal, and its output is not shown.
 /// An arm is given up when it never works (two failures), when it fails three times in a row, or when a fifth
 /// of ten or more runs fail. Ctrl-C ends the study with the results so far.
+///
+/// With --machine the program runs once under each placement in a guest of that machine (nodewise lab), where
+/// the cache lines that it moves are counted. Placements are ranked by them as far as that can be known.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -29,6 +35,7 @@ Examples:
   nodewise tune --prepare \"sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'\" -- ./load data
   nodewise tune --serve './server --port 8080' --ready 8080 --drive './client' --metric 'rate ([0-9.]+)'
   nodewise tune --emit systemd -- /usr/sbin/server --benchmark
+  nodewise tune --machine \"2x(16c 128G); dist=21\" -- ./solver input.dat
 
 Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage, also a --time that is too short \
 for one round; 3 when the program fails without any placement too, or its preparation fails.",
@@ -111,6 +118,21 @@ pub struct Tune {
     /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
     #[arg(long, value_name = "TIME", requires = "serve")]
     pub stop_limit: Option<String>,
+    /// Latencies from the output of nodewise latency --json
+    #[arg(long, value_name = "FILE", help_heading = "On another machine (--machine)")]
+    pub latency: Option<PathBuf>,
+    /// Bandwidths from the output of nodewise bandwidth --json
+    #[arg(long, value_name = "FILE", help_heading = "On another machine (--machine)")]
+    pub bandwidth: Option<PathBuf>,
+    /// Kernel image, or the release of one that cargo xtask lab-setup fetched, such as 6.12
+    #[arg(long, value_name = "FILE|VERSION", help_heading = "On another machine (--machine)")]
+    pub kernel: Option<KernelChoice>,
+    /// Most CPUs of the guest; every node that has CPUs keeps at least one
+    #[arg(long = "max-cpus", value_name = "N", help_heading = "On another machine (--machine)", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: Option<u32>,
+    /// Memory of the guest, shared among its nodes
+    #[arg(long, value_name = "SIZE", help_heading = "On another machine (--machine)", value_parser = super::size)]
+    pub memory: Option<Bytes>,
     /// Print the placement for another tool, the best one and its number of threads, below the result: numactl,
     /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
     #[arg(long, value_name = "TOOL", help_heading = "Output")]

@@ -264,16 +264,7 @@ fn home(args: &Explain, policy: &Policy, input: &Input, release: Release) -> Res
 /// Computes the cost of reading the memory of a request.
 fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Reading>, Failure> {
     let mut costs = Costs::from_firmware(machine);
-    type Reader = fn(&str, &mut Costs) -> Result<(), String>;
-    let results: [(_, _, Reader); 2] = [
-        ("--latency", &args.latency, json::costs::add_latencies),
-        ("--bandwidth", &args.bandwidth, json::costs::add_bandwidths),
-    ];
-    for (option, path, add) in results {
-        let Some(path) = path else { continue };
-        let verb = option.trim_start_matches('-');
-        measuring::read_saved_as(option, path, verb, |text| add(text, &mut costs))?;
-    }
+    measuring::add_saved_costs(&mut costs, args.latency.as_deref(), args.bandwidth.as_deref())?;
     let cpus = u32::try_from(machine.cpus_of(walk.cpu_node).len()).unwrap_or(u32::MAX);
     let threads = args.threads.unwrap_or(cpus.max(1));
     let access = match args.access {

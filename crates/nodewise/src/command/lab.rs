@@ -1,7 +1,7 @@
 //! `nodewise lab`.
 
 mod check;
-mod count;
+pub mod count;
 pub mod marks;
 mod play;
 
@@ -71,7 +71,7 @@ fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
 }
 
 /// Shows in a line how far a guest is.
-fn watch(line: &ProgressLine) -> impl FnMut(Stage) {
+pub fn watch(line: &ProgressLine) -> impl FnMut(Stage) {
     let mut before = None;
     move |stage| {
         if stage == Stage::Command {

@@ -1,6 +1,7 @@
 //! `nodewise tune`: options to a plan, the plan to a study, the study to its reader.
 
 mod climate;
+mod counted;
 mod first;
 pub mod options;
 pub mod placements;
@@ -61,6 +62,10 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     if let Some(path) = &args.from {
         return show_saved(path, args, global);
     }
+    if !input::is_live(&global.machine) {
+        return counted::run(args, global);
+    }
+    counted::refuse_counting(args)?;
     let input = input::load("live", Detail::Full)?;
     let first = First::from_args(args, &input.machine);
     let (metric, also) = match first {
@@ -156,10 +161,20 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
 
 /// Shows the placements of a study that was saved; as JSON all of it, as it was written.
 fn show_saved(path: &Path, args: &Tune, global: &Global) -> Outcome {
-    let (document, placements) = measuring::read_saved_as("--from", path, "tune --json", |text| {
-        let placements = json::tune::read(&Saved::from_json(text)?)?;
-        Ok((text.to_owned(), placements))
+    let read = measuring::read_saved_as("--from", path, "tune --json", |text| {
+        let saved = Saved::from_json(text)?;
+        if saved.schema() == json::ranking::SCHEMA {
+            return json::ranking::read(&saved).map(|counts| (text.to_owned(), Err(counts)));
+        }
+        let placements = json::tune::read(&saved)?;
+        Ok((text.to_owned(), Ok(placements)))
     })?;
+    let (document, placements) = match read {
+        (document, Ok(placements)) => (document, placements),
+        (_, Err(counts)) => return counted::judge_saved(counts, args, global),
+    };
+    counted::refuse_another_machine(global)?;
+    counted::refuse_counting(args)?;
     let drawn = draw(args, &placements);
     if args.json {
         output::print_json(&document)?;

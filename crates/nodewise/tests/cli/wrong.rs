@@ -126,8 +126,7 @@ fn a_machine_that_is_none_is_explained() {
 #[test]
 fn verbs_of_this_machine_refuse_another_and_do_not_offer_it() {
     for (words, hint) in [
-        (&["tune", "true"][..], " (--from=FILE shows a result from elsewhere)"),
-        (&["compare", "--suite=board"], ""),
+        (&["compare", "--suite=board"][..], ""),
         (&["latency"], " (--from=FILE shows a result from elsewhere)"),
         (&["bandwidth"], " (--from=FILE shows a result from elsewhere)"),
         (&["c2c"], " (--from=FILE shows a result from elsewhere)"),
@@ -142,13 +141,25 @@ fn verbs_of_this_machine_refuse_another_and_do_not_offer_it() {
         let help = run(&[words[0], "--help"]).ok();
         assert!(!help.contains("--machine"), "{help}");
     }
-    for words in [&["show"][..], &["io"], &["run"], &["emulation", "plan"]] {
+    for words in [&["show"][..], &["io"], &["run"], &["tune"], &["emulation", "plan"]] {
         let help = run(&[words, &["--help"]].concat()).ok();
         assert!(help.contains("--machine"), "{help}");
     }
     let enable = &["emulation", "enable", "--machine", "2x(1c 1G)", "--nodes=2", "--dry-run"];
     check(enable, 2, &["--machine: boot files are changed on this system, or in an image that --root names"]);
     assert!(!run(&["emulation", "enable", "--help"]).ok().contains("--machine"));
+}
+
+#[test]
+fn tune_times_here_and_counts_elsewhere() {
+    let elsewhere = &["tune", "--machine", "2x(1c 1G)"];
+    let program = "--machine needs a program, whose cache lines are counted in a guest of the machine: nodewise tune \
+                   --machine M -- PROGRAM";
+    check(elsewhere, 2, &[program]);
+    let timed = "--metric has no meaning with --machine: there the program runs once under each placement, and is not timed";
+    check(&[elsewhere, &["--metric=wall", "--", "true"][..]].concat(), 2, &[timed]);
+    let counted = "--latency has no meaning without --machine: here the program is timed";
+    check(&["tune", "--latency=x.json", "--", "true"], 2, &[counted]);
 }
 
 #[test]

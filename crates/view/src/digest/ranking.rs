@@ -93,7 +93,7 @@ impl Ranking {
         Ok(Self { placements, uncounted, known, grows })
     }
 
-    /// The placements that nothing is known to stand before.
+    /// The placements that no other is known to be ahead of.
     pub fn first(&self) -> impl Iterator<Item = &RankedPlacement> {
         self.placements.iter().filter(|ranked| *ranked.places.start() == 1)
     }
@@ -137,7 +137,7 @@ pub(crate) mod tests {
     use crate::digest::line_counts::{LineCell, tests::sample};
     use nodewise_machine::spec;
 
-    /// Counts of threads that read so many lines, each from CPUs of one node and memory of one: `(thread, from, to, in order,
+    /// Counts of threads that read some lines, each from CPUs of one node and memory of one: `(thread, from, to, in order,
     /// scattered)`.
     pub(crate) fn counted(name: &str, cells: &[(usize, u32, u32, u64, u64)]) -> CountedPlacement {
         let mut counts = sample();

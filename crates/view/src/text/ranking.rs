@@ -58,7 +58,7 @@ fn conclusion(ranking: &Ranking) -> String {
         [] => "No placement was counted".to_owned(),
         _ if ranking.placements.len() < 2 => "One placement: nothing to rank".to_owned(),
         [only] => format!("Predicted: {only} is the fastest of {all}"),
-        _ if ranking.is_void() => format!("Cannot be ranked: {all} whose bounds do not stand apart"),
+        _ if ranking.is_void() => format!("Cannot be ranked: the bounds of {all} are too near"),
         [others @ .., last] => {
             format!("Predicted: the fastest of {all} is {} or {last}", others.join(", "))
         }
@@ -75,11 +75,11 @@ fn by_node(counts: &LineCounts) -> String {
     shares.collect::<Vec<_>>().join(", ")
 }
 
-/// What the places rest on.
+/// The grounds of the places.
 fn remarks(ranking: &Ranking) -> Vec<String> {
     let mut remarks = vec![
-        "A place stands where bounds are 1.5 times apart, whether lines wait for each other or not, with half \
-         of the cache and twice the cache; a range cannot be ranked further."
+        "A placement is ahead of another where its bound is 1.5 times lower, whether lines wait for each \
+         other or not, with half of the cache and twice the cache."
             .to_owned(),
     ];
     if ranking.known.is_assumed {
@@ -119,9 +119,9 @@ Placements  lines of 64 bytes, counted in a guest of the machine
     1-2  100.0 %   1000    20.0 %  0: 50 %, 1: 50 %  local
     1-3   75.0 %   1000     0.0 %  0: 75 %, 1: 25 %  default
     2-3    0.0 %   1000     0.0 %  0: 0 %, 1: 100 %  membind=1
-  A place stands where bounds are 1.5 times apart, whether lines wait for each
-    other or not, with half of the cache and twice the cache; a range cannot be
-    ranked further.
+  A placement is ahead of another where its bound is 1.5 times lower, whether
+    lines wait for each other or not, with half of the cache and twice the
+    cache.
   Latencies and bandwidths are assumed from the distances where the machine does
     not give them; --latency and --bandwidth take measured ones.
   The machine has up to 4 times as many CPUs as the guest: places hold with as
@@ -139,7 +139,7 @@ Placements  lines of 64 bytes, counted in a guest of the machine
         assert_eq!(conclude(vec![far, near()]), "Predicted: near is the fastest of 2 placements");
         assert_eq!(
             conclude(vec![near(), near()]),
-            "Cannot be ranked: 2 placements whose bounds do not stand apart"
+            "Cannot be ranked: the bounds of 2 placements are too near"
         );
         assert_eq!(conclude(vec![near()]), "One placement: nothing to rank");
         assert_eq!(conclude(Vec::new()), "No placement was counted");

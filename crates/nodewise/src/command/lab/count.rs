@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nodewise_lab::counting::{CountedCell, CountedMapping, CountedPart, CountedThread, MappingKind};
 use nodewise_lab::layout::GuestNode;
-use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Threads};
+use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Stage, Threads};
 use nodewise_machine::cache::CacheKind;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Bytes, CpuId, Machine};
@@ -35,14 +35,9 @@ const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "run", "sys"];
 
 /// Runs the command in the guest and shows what it moved.
 pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> Outcome {
-    let fail = |message: String| Failure::new(NOT_STARTED, message);
-    let cache = private_cache(machine);
-    guest.threads = Threads::PerCpu;
-    let program = own_program(&mut guest).map_err(fail)?;
-    let marker = vec![program.into_os_string(), OsString::from(marks::WORD)];
-    let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker };
-    let counted = stream(&guest, &counting, &args.command).map_err(|error| fail(error.to_string()))?;
-    let counts = line_counts(counted.counts, &guest.layout, cache.is_none());
+    let count = Count::new(machine, &mut guest).map_err(fail)?;
+    let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
+    let counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
     let verdict = args.assert_local.map(|wanted| counts.verdict(wanted));
     output::show(
         args.json,
@@ -54,6 +49,73 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     let Some(verdict) = verdict else { return Ok(status) };
     output::say(&text::local_verdict(&counts, &verdict));
     Ok(if status == 0 && !verdict.holds() { NOT_LOCAL } else { status })
+}
+
+fn fail(message: String) -> Failure {
+    Failure::new(NOT_STARTED, message)
+}
+
+/// How lines are counted in a guest.
+pub struct Count {
+    counting: Counting,
+    /// Whether the machine does not say how large its caches are.
+    is_assumed: bool,
+    /// Where the guest finds this program.
+    pub program: PathBuf,
+}
+
+impl Count {
+    /// Prepares a guest of a machine to be counted.
+    ///
+    /// # Errors
+    /// This program cannot be shown to it.
+    pub fn new(machine: &Machine, guest: &mut Guest) -> Result<Self, String> {
+        let cache = private_cache(machine);
+        guest.threads = Threads::PerCpu;
+        let program = own_program(guest)?;
+        let marker = vec![program.clone().into_os_string(), OsString::from(marks::WORD)];
+        let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker, launchers: 0 };
+        Ok(Self { counting, is_assumed: cache.is_none(), program })
+    }
+
+    /// Runs a command and returns its exit status and what it moved; the end of what it prints as errors is kept. Of a
+    /// command that becomes another program after some launchers, that program is counted.
+    ///
+    /// # Errors
+    /// As [`Guest::count`].
+    pub fn counts(
+        &self,
+        guest: &Guest,
+        launchers: u32,
+        command: &[OsString],
+        printed: &mut Vec<u8>,
+        watch: &mut dyn FnMut(Stage),
+    ) -> Result<(i32, LineCounts), GuestError> {
+        let (mut stdout, mut stderr) = (io::sink(), Tail(printed));
+        let counting = Counting { launchers, ..self.counting.clone() };
+        let counted = guest.count(&counting, command, (&mut stdout, &mut stderr), watch)?;
+        Ok((counted.status, line_counts(counted.counts, &guest.layout, self.is_assumed)))
+    }
+}
+
+/// The end of what was written.
+struct Tail<'a>(&'a mut Vec<u8>);
+
+/// The bytes that it keeps, at least.
+const TAIL: usize = 4096;
+
+impl io::Write for Tail<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() > 2 * TAIL {
+            self.0.drain(..self.0.len() - TAIL);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Runs the command; both of its streams go to standard error, since the counts are the result.
