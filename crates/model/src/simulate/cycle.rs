@@ -74,6 +74,9 @@ impl<T: Clone + PartialEq> Cycle<T> {
 
     /// How many of some pages have a value for which `is` holds.
     pub fn count(&self, pages: &Range<u64>, is: impl Fn(&T) -> bool) -> u64 {
+        if let [(_, value)] = &self.slots[..] {
+            return if is(value) { pages.end.saturating_sub(pages.start) } else { 0 };
+        }
         self.before(pages.end, &is) - self.before(pages.start.min(pages.end), &is)
     }
 

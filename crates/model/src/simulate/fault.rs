@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::Simulation;
 use super::holders::Holders;
+use super::limits::Charged;
 use super::moving::{Move, To};
 use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::reclaim::Stopped;
@@ -161,6 +162,10 @@ impl Simulation {
         let given = runs.last().map_or(0, |run| run.pages.end - first);
         let since = self.now;
         let charged = self.programs.get(&id).and_then(|program| program.group);
+        let kind = self.objects.get(&object).map(|object| object.kind);
+        if let Some(group) = charged.filter(|_| kind != Some(ObjectKind::Pool)) {
+            self.recharge(group, Charged::default(), Charged::from_runs(&runs));
+        }
         let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), charged, since });
         if let Some(object) = self.objects.get_mut(&object) {
             object.extents.extend(extents);

@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 
 use super::Simulation;
 use super::act::Refused;
-use super::limits::{GroupId, GroupLimit, GroupLimits, GroupState, Protection};
-use super::program::{Id, ObjectKind};
+use super::limits::{Charged, GroupId, GroupLimit, GroupLimits, GroupState, Protection};
+use super::program::Id;
 use super::reclaim::Stopped;
 use super::step::{Cause, LimitMet, LimitOutcome, Step};
 use crate::oom::{self, EXEMPT, OomCandidate, OomChoice, OomLimit, OomRequest, OomSettings};
@@ -40,13 +40,7 @@ pub(super) struct Group {
     peak: u64,
     killed: u64,
     ooms: u64,
-}
-
-/// Pages of a group and of those below it, in memory and in swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-struct Charged {
-    memory: u64,
-    swap: u64,
+    charged: Charged,
 }
 
 impl Simulation {
@@ -69,7 +63,8 @@ impl Simulation {
                 let id = self.groups.len() as GroupId;
                 let (name, limits) = (name.to_owned(), limits.clone());
                 self.group_names.insert(name.clone(), id);
-                self.groups.push(Group { name, parent: above, limits, peak: 0, killed: 0, ooms: 0 });
+                let charged = Charged::default();
+                self.groups.push(Group { name, parent: above, limits, peak: 0, killed: 0, ooms: 0, charged });
                 id
             }
         };
@@ -86,8 +81,8 @@ impl Simulation {
 
     /// Pages of a group beyond its largest size.
     fn excess(&self, group: GroupId) -> Option<u64> {
-        let has = self.charged().get(&group).copied().unwrap_or_default();
-        has.memory.checked_sub(self.groups[group as usize].limits.max?).filter(|excess| *excess > 0)
+        let Group { charged, limits, .. } = &self.groups[group as usize];
+        charged.memory.checked_sub(limits.max?).filter(|excess| *excess > 0)
     }
 
     /// Puts a program into a group: what it takes from now on is charged there.
@@ -107,35 +102,42 @@ impl Simulation {
         root.is_none_or(|root| self.above(group).any(|id| id == root))
     }
 
-    /// Pages that are charged to each group, those below it included.
-    fn charged(&self) -> BTreeMap<GroupId, Charged> {
-        let mut charged: BTreeMap<GroupId, Charged> = BTreeMap::new();
-        let objects = self.objects.values().filter(|object| object.kind != ObjectKind::Pool);
-        for extent in objects.flat_map(|object| &object.extents) {
-            let Some(group) = extent.charged else { continue };
-            let memory = extent.run.count(|held| held.node().is_some());
-            let swap = (extent.run.pages.end - extent.run.pages.start).saturating_sub(memory);
-            for id in self.above(Some(group)) {
-                let own = charged.entry(id).or_default();
-                own.memory += memory;
-                own.swap += swap;
-            }
+    /// Does something to a group and to those above it.
+    fn each_above(&mut self, group: Option<GroupId>, act: impl Fn(&mut Group)) {
+        let mut next = group;
+        while let Some(group) = next.and_then(|id| self.groups.get_mut(id as usize)) {
+            act(group);
+            next = group.parent;
         }
-        charged
+    }
+
+    /// Charges a group for pages that were others before: new ones, or in swap.
+    pub(super) fn recharge(&mut self, group: GroupId, before: Charged, after: Charged) {
+        self.each_above(Some(group), |group| {
+            let Charged { memory, swap } = group.charged;
+            group.charged = Charged {
+                memory: (memory + after.memory).saturating_sub(before.memory),
+                swap: (swap + after.swap).saturating_sub(before.swap),
+            };
+        });
+    }
+
+    /// Pages that are charged to a group, those below it included.
+    pub(super) fn charged(&self, group: GroupId) -> Charged {
+        self.groups[group as usize].charged
     }
 
     /// Pages that a program may take before it meets a limit, with the group and the limit; `None` without one. A
     /// `memory.high` beyond which nothing can be swapped stops no one.
     fn room(&self, id: Id, step: &Step) -> Option<(u64, GroupId, GroupLimit)> {
         let group = self.programs.get(&id)?.group?;
-        let charged = self.charged();
         let mut tightest: Option<(u64, GroupId, GroupLimit)> = None;
         for id in self.above(Some(group)) {
             let Group { name, limits, .. } = &self.groups[id as usize];
             let high = limits.high.filter(|_| !step.is_throttled(name));
             for (limit, kind) in [(limits.max, GroupLimit::Max), (high, GroupLimit::High)] {
                 let Some(limit) = limit else { continue };
-                let left = limit.saturating_sub(charged.get(&id).copied().unwrap_or_default().memory);
+                let left = limit.saturating_sub(self.charged(id).memory);
                 if tightest.is_none_or(|(least, ..)| left < least) {
                     tightest = Some((left, id, kind));
                 }
@@ -205,7 +207,7 @@ impl Simulation {
 
     /// Kills a program of a group that has met its largest size; `None` where none may be killed.
     fn kill_in(&mut self, group: GroupId, missing: u64, asking: Option<Id>, step: &mut Step) -> Option<()> {
-        self.groups[group as usize].ooms += 1;
+        self.each_above(Some(group), |group| group.ooms += 1);
         let members = self.members(group);
         let candidates: Vec<OomCandidate> = members.iter().map(|id| self.candidate(*id)).collect();
         let limits = &self.groups[group as usize].limits;
@@ -270,8 +272,7 @@ impl Simulation {
     /// Counts a program that is killed for want of memory with its groups.
     pub(super) fn count_killed(&mut self, id: Id) {
         let group = self.programs.get(&id).and_then(|program| program.group);
-        let groups: Vec<GroupId> = self.above(group).collect();
-        groups.into_iter().for_each(|id| self.groups[id as usize].killed += 1);
+        self.each_above(group, |group| group.killed += 1);
     }
 
     /// The programs of a group and of those below it.
@@ -289,26 +290,18 @@ impl Simulation {
         respected: Protection,
     ) -> u64 {
         let Some(own) = group else { return u64::MAX };
-        let charged = self.charged();
-        let of = |id: GroupId| charged.get(&id).copied().unwrap_or_default();
         let left = |id: GroupId| {
             let swap_max = self.groups[id as usize].limits.swap_max.unwrap_or(u64::MAX);
-            swap_max.saturating_sub(of(id).swap)
+            swap_max.saturating_sub(self.charged(id).swap)
         };
         let swap = self.above(group).map(left).min().unwrap_or(u64::MAX);
-        let protected = self.protected(own, root, respected, &charged);
-        swap.min(of(own).memory.saturating_sub(protected))
+        let protected = self.protected(own, root, respected);
+        swap.min(self.charged(own).memory.saturating_sub(protected))
     }
 
     /// Pages of a group that are protected when room is made below a root: its own protection, and of what protects the
     /// group above it no more than its share.
-    fn protected(
-        &self,
-        id: GroupId,
-        root: Option<GroupId>,
-        respected: Protection,
-        charged: &BTreeMap<GroupId, Charged>,
-    ) -> u64 {
+    fn protected(&self, id: GroupId, root: Option<GroupId>, respected: Protection) -> u64 {
         // The group whose limit was met is not protected from itself.
         if root == Some(id) {
             return 0;
@@ -319,11 +312,11 @@ impl Simulation {
                 Protection::Low => limits.low.max(limits.min),
                 Protection::Min => limits.min,
             };
-            setting.unwrap_or(0).min(charged.get(&id).copied().unwrap_or_default().memory)
+            setting.unwrap_or(0).min(self.charged(id).memory)
         };
         let parent = self.groups[id as usize].parent;
         let Some(above) = parent.filter(|_| parent != root) else { return claim(id) };
-        let of_parent = self.protected(above, root, respected, charged);
+        let of_parent = self.protected(above, root, respected);
         let siblings =
             (0..self.groups.len() as GroupId).filter(|id| self.groups[*id as usize].parent == parent);
         let claims: u64 = siblings.map(claim).fold(0, u64::saturating_add);
@@ -335,11 +328,10 @@ impl Simulation {
 
     /// The groups and what they have, by name.
     pub fn groups(&self) -> BTreeMap<String, GroupState> {
-        let charged = self.charged();
         let name_of = |id: GroupId| self.groups[id as usize].name.clone();
         let mut groups = BTreeMap::new();
-        for (id, group) in (0..).zip(&self.groups) {
-            let Charged { memory, swap } = charged.get(&id).copied().unwrap_or_default();
+        for group in &self.groups {
+            let Charged { memory, swap } = group.charged;
             let state = GroupState {
                 parent: group.parent.map(name_of),
                 limits: group.limits.clone(),
@@ -356,12 +348,8 @@ impl Simulation {
 
     /// Notes the largest size of each group after a step.
     pub(super) fn note_peaks(&mut self) {
-        if self.groups.is_empty() {
-            return;
-        }
-        for (id, charged) in self.charged() {
-            let peak = &mut self.groups[id as usize].peak;
-            *peak = charged.memory.max(*peak);
+        for group in &mut self.groups {
+            group.peak = group.peak.max(group.charged.memory);
         }
     }
 }

@@ -28,6 +28,11 @@ impl Holders {
 
     /// Adds a program.
     pub fn insert(&mut self, id: Id) {
+        // A child is the last of all.
+        if let Some((_, last)) = self.ranges.last_mut().filter(|(_, last)| last.checked_add(1) == Some(id)) {
+            *last = id;
+            return;
+        }
         let at = self.place(id);
         if self.contains(id) {
             return;

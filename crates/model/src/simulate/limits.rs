@@ -1,5 +1,7 @@
 //! Limits of control groups, and the size of groups.
 
+use super::run::Run;
+
 /// A group, in the order in which they were made.
 pub(super) type GroupId = u32;
 
@@ -49,4 +51,22 @@ pub struct GroupState {
 pub(super) enum Protection {
     Low,
     Min,
+}
+
+/// Pages of a group and of those below it, in memory and in swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Charged {
+    pub memory: u64,
+    pub swap: u64,
+}
+
+impl Charged {
+    /// Those of runs.
+    pub fn from_runs<'r>(runs: impl IntoIterator<Item = &'r Run>) -> Self {
+        runs.into_iter().fold(Self::default(), |sum, run| {
+            let memory = run.count(|held| held.node().is_some());
+            let swap = (run.pages.end - run.pages.start).saturating_sub(memory);
+            Self { memory: sum.memory + memory, swap: sum.swap + swap }
+        })
+    }
 }

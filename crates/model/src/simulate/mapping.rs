@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::act::{Backing, Mapping, Refused, Skipped};
-use super::program::{Id, Object, ObjectId, ObjectKind, Program, Region};
+use super::limits::Charged;
+use super::program::{Extent, Id, Object, ObjectId, ObjectKind, Program, Region};
 use super::run::{At, Held};
 use super::spans::Spans;
 use super::{Simulation, Step};
@@ -221,7 +222,7 @@ impl Simulation {
                 others.extend(extent.holders.first().filter(|_| first == Some(id)));
             }
             if extent.holders.is_empty() && object.kind != ObjectKind::File {
-                freed.push(extent.run);
+                freed.push(extent);
             } else {
                 kept.push(extent);
             }
@@ -232,13 +233,16 @@ impl Simulation {
         let is_mapped = |program: &Program| program.region_of(region.object).is_some();
         if !self.programs.values().any(is_mapped) {
             let last = self.objects.remove(&region.object);
-            freed.extend(last.into_iter().flat_map(|object| object.extents).map(|extent| extent.run));
+            freed.extend(last.into_iter().flat_map(|object| object.extents));
         }
         if kind == ObjectKind::File {
             self.note_file(region.object);
             self.files.retain(|_, object| self.objects.contains_key(object));
         }
-        for run in freed {
+        for Extent { run, charged, .. } in freed {
+            if let Some(group) = charged.filter(|_| kind != ObjectKind::Pool) {
+                self.recharge(group, Charged::from_runs([&run]), Charged::default());
+            }
             self.give_back(kind, run.counts());
         }
         self.unreserve(region.reserved);

@@ -6,6 +6,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
+use super::limits::Charged;
 use super::program::{Extent, Id, ObjectId, ObjectKind, in_order};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
@@ -121,7 +122,12 @@ impl Simulation {
                 continue;
             }
             let Extent { run, holders, charged, since } = extent;
+            let group = charged.filter(|_| kind != ObjectKind::Pool);
+            let before = group.map(|_| Charged::from_runs([&run])).unwrap_or_default();
             let (runs, count) = self.moved(kind, run, go, &is);
+            if let Some(group) = group {
+                self.recharge(group, before, Charged::from_runs(&runs));
+            }
             moved += count;
             go.most = go.most.saturating_sub(count);
             if count > 0 {

@@ -89,7 +89,7 @@ impl Simulation {
     pub(super) fn placement(&self, id: Id) -> Placement {
         let mut placement = Placement::default();
         for (_, extent) in self.extents_of(id) {
-            for (held, pages) in extent.run.counts() {
+            for (held, pages) in extent.run.places() {
                 placement.add(held.at, pages, extent.holders.first() != Some(id));
             }
         }
@@ -108,7 +108,7 @@ impl Simulation {
         let mut placement = Placement::default();
         let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
         for extent in extents.filter(|extent| extent.holders.is_empty()) {
-            for (held, pages) in extent.run.counts() {
+            for (held, pages) in extent.run.places() {
                 placement.add(held.at, pages, false);
             }
         }

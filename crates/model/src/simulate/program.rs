@@ -102,6 +102,15 @@ impl Extent {
         self.run.pages.start >= pages.start && self.run.pages.end <= pages.end
     }
 
+    /// Whether its pages follow those of another, and are alike in all else.
+    fn continues(&self, last: &Self) -> bool {
+        last.run.pages.end == self.run.pages.start
+            && last.since == self.since
+            && last.holders == self.holders
+            && last.charged == self.charged
+            && last.run.held == self.run.held
+    }
+
     /// Whether a program may move these pages: those that only it has, or all that it has.
     pub fn is_movable_by(&self, id: Id, all: bool) -> bool {
         self.holders.contains(id) && (all || self.holders.is_one())
@@ -157,13 +166,17 @@ impl Object {
 
     /// The pages of a range that are missing for a program; of a file, for no one.
     pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
-        let is_there = |extent: &&Extent| self.kind == ObjectKind::File || extent.holders.contains(id);
+        let is_there = |extent: &&Extent| {
+            let own = &extent.run.pages;
+            let overlaps = own.end > pages.start && own.start < pages.end;
+            overlaps && (self.kind == ObjectKind::File || extent.holders.contains(id))
+        };
         let mut there: Vec<&Range<u64>> =
             self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();
         there.sort_unstable_by_key(|own| own.start);
         let mut lacking = Vec::new();
         let mut first = pages.start;
-        for own in there.into_iter().filter(|own| own.end > pages.start && own.start < pages.end) {
+        for own in there {
             if first < own.start {
                 lacking.push(first..own.start);
             }
@@ -178,21 +191,13 @@ impl Object {
     /// Puts extents together that are one, so that their number stays small.
     pub fn tidy(&mut self) {
         in_order(&mut self.extents);
-        let mut tidy: Vec<Extent> = Vec::with_capacity(self.extents.len());
-        for extent in self.extents.drain(..) {
-            let follows = |last: &&mut Extent| {
-                last.run.pages.end == extent.run.pages.start
-                    && last.since == extent.since
-                    && last.holders == extent.holders
-                    && last.charged == extent.charged
-                    && last.run.held == extent.run.held
-            };
-            match tidy.last_mut().filter(follows) {
-                Some(last) => last.run.pages.end = extent.run.pages.end,
-                None => tidy.push(extent),
+        self.extents.dedup_by(|extent, last| {
+            let follows = extent.continues(last);
+            if follows {
+                last.run.pages.end = extent.run.pages.end;
             }
-        }
-        self.extents = tidy;
+            follows
+        });
     }
 }
 

@@ -60,11 +60,13 @@ impl Run {
 
     /// Its pages by where they are.
     pub fn counts(&self) -> BTreeMap<Held, u64> {
-        self.held
-            .values()
-            .map(|held| (*held, self.count(|own| own == held)))
-            .filter(|(_, pages)| *pages > 0)
-            .collect_map()
+        self.places().collect_map()
+    }
+
+    /// The same in the order in which they first come up.
+    pub fn places(&self) -> impl Iterator<Item = (Held, u64)> + '_ {
+        let pages = |held: &Held| self.count(|own| own == held);
+        self.held.values().map(move |held| (*held, pages(held))).filter(|(_, pages)| *pages > 0)
     }
 
     /// The same pages in two runs, cut before a page inside.

@@ -10,7 +10,8 @@ use crate::output::Destination;
 /// docs/simulate.md) or one of the scenarios that come with nodewise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl, pods, fork, calls
+Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl, pods, fork,
+  calls
 
 Examples:
   nodewise simulate database

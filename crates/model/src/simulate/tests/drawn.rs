@@ -4,7 +4,8 @@ use nodewise_machine::PolicyMode;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::simulate::program::Extent;
+use crate::simulate::limits::Charged;
+use crate::simulate::program::{Extent, ObjectKind};
 use crate::simulate::run::At;
 
 /// Memory with little room on each of two nodes; huge pages for all memory, or for that which is advised.
@@ -80,7 +81,36 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => proptest::strategy::Just(Act::End),
         1 => (0u64..600).prop_map(|pages| Act::ResizePool { pages }),
         1 => any::<bool>().prop_map(Act::SetDemotion),
+        1 => limits(),
+        2 => (0u8..3).prop_map(|number| Act::Join { group: format!("g{number}") }),
     ]
+}
+
+/// Limits of three groups, each made below the one before it.
+fn limits() -> impl Strategy<Value = Act> {
+    let limit = || proptest::option::of(256..2 * GIB);
+    (0u8..3, limit(), limit(), limit(), limit()).prop_map(|(number, max, high, low, swap_max)| {
+        let parent = number.checked_sub(1).map(|above| format!("g{above}"));
+        let limits = GroupLimits { max, high, low, swap_max, ..GroupLimits::default() };
+        Act::Limit { group: format!("g{number}"), parent, limits }
+    })
+}
+
+/// Checks the sums of every group against the pages that are charged to it and to those below it.
+fn check_charges(simulation: &Simulation) {
+    let mut sums = vec![Charged::default(); simulation.groups.len()];
+    let objects = simulation.objects.values().filter(|object| object.kind != ObjectKind::Pool);
+    for extent in objects.flat_map(|object| &object.extents) {
+        let own = Charged::from_runs([&extent.run]);
+        let mut next = extent.charged;
+        while let Some(id) = next {
+            sums[id as usize].memory += own.memory;
+            sums[id as usize].swap += own.swap;
+            next = simulation.groups[id as usize].parent;
+        }
+    }
+    let charged: Vec<Charged> = (0..sums.len()).map(|id| simulation.charged(id as u32)).collect();
+    assert_eq!(charged, sums);
 }
 
 /// Pages in memory, each once, and on the disk.
@@ -118,6 +148,7 @@ proptest! {
             }
             told.retain(|owner, placement| matches!(owner, Owner::Program(_)) || *placement != Placement::default());
             prop_assert_eq!(accounts(&simulation), all, "{:?}", act);
+            check_charges(&simulation);
             prop_assert_eq!(&told, &simulation.placements(), "{:?}", act);
             for object in simulation.objects.values() {
                 for (at, extent) in object.extents.iter().enumerate() {

@@ -123,6 +123,26 @@ fn the_limit_of_a_group_above_counts_all_below_and_kills_the_largest() {
 }
 
 #[test]
+fn a_limit_without_room_is_counted_in_the_groups_above_too() {
+    let mut simulation = simulation();
+    let steps = [
+        ("", group("pod", limits())),
+        ("", below("pod", "one", max(1))),
+        ("", below("pod", "two", limits())),
+        ("a", start("default")),
+        ("a", join("one")),
+        ("a", allocate("heap", 2)),
+    ];
+    let steps = play(&mut simulation, &steps);
+    assert_eq!(killed(&steps[5]), ["a"]);
+    let groups = simulation.groups();
+    assert_eq!(
+        ["pod", "one", "two"].map(|name| (groups[name].ooms, groups[name].killed)),
+        [(1, 1), (1, 1), (0, 0)]
+    );
+}
+
+#[test]
 fn a_group_that_is_killed_as_a_whole_spares_exempt_programs() {
     let mut simulation = simulation();
     let whole = GroupLimits { kills_all: true, ..max(4) };
