@@ -23,7 +23,8 @@
 //!   (`simulate/program.rs`, `simulate/holders.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
 //!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
 //!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), demotion, swap and the OOM killer
-//!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), time that passes
+//!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), threads
+//!   (`simulate/thread.rs`), time that passes
 //!   (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same page by page in `simulate/tests/alike.rs`
 //! - `migrate.rs` moving pages; `balancing.rs` pages that follow their CPU
 //! - `thp.rs` transparent huge pages; `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones

@@ -14,6 +14,7 @@
 //! | calls that set policies and move pages | `simulate/calls.rs`, `simulate/moving.rs` |
 //! | demotion, swap and the OOM killer | `simulate/reclaim.rs` |
 //! | control groups with limits | `simulate/group.rs` |
+//! | threads with policies and CPUs of their own | `simulate/thread.rs` |
 //! | time that passes: pages that follow their CPU | `simulate/balance.rs` |
 //! | pools of huge pages | `simulate/pool.rs` |
 
@@ -36,6 +37,7 @@ mod spans;
 mod step;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -91,6 +93,8 @@ pub struct Simulation {
     pool: Pool,
     programs: BTreeMap<Id, Program>,
     names: BTreeMap<String, Id>,
+    /// Threads beside the first of their programs.
+    threads: BTreeMap<String, Id>,
     /// Programs that have not come to the end that the scenario has for them.
     gone: BTreeMap<String, Skipped>,
     groups: Vec<Group>,
@@ -126,6 +130,7 @@ impl Simulation {
             caches: BTreeMap::new(),
             programs: BTreeMap::new(),
             names: BTreeMap::new(),
+            threads: BTreeMap::new(),
             gone: BTreeMap::new(),
             groups: Vec::new(),
             group_names: BTreeMap::new(),
@@ -205,7 +210,7 @@ impl Simulation {
         match act {
             Act::Start { cpu_node, policy, allowed } => return self.start(name, *cpu_node, policy, allowed),
             Act::ResizePool { pages } => {
-                let node = self.names.get(name).map(|id| self.programs[id].cpu_node);
+                let node = self.cpu_node_of(name);
                 self.resize_pool(*pages, node);
                 return Ok(Step::default());
             }
@@ -216,9 +221,17 @@ impl Simulation {
             }
             _ => {}
         }
+        if let Some(id) = self.threads.get(name).copied() {
+            return self.act_as_thread(id, name, act);
+        }
         let Some(id) = self.names.get(name).copied() else {
             return self.gone.get(name).map(|why| Step::skipped(*why)).ok_or(Refused::NotThere);
         };
+        self.act_of(id, act)
+    }
+
+    /// Plays a step of a program that runs.
+    fn act_of(&mut self, id: Id, act: &Act) -> Result<Step, Refused> {
         match act {
             Act::Map(mapping) => self.map(id, mapping, false),
             Act::Allocate(mapping) => self.map(id, mapping, true),
@@ -252,6 +265,7 @@ impl Simulation {
             Act::Join { group } => self.join(id, group),
             Act::Restrict(allowed) => Ok(self.restrict(id, allowed)),
             Act::Fork { child } => self.fork(id, child),
+            Act::StartThread { name } => self.start_thread(id, name),
             Act::Balance => Ok(self.balance(id)),
             Act::End => {
                 self.remove(id);
@@ -270,7 +284,7 @@ impl Simulation {
         policy: &MemPolicy,
         allowed: &NodeSet,
     ) -> Result<Step, Refused> {
-        if self.names.contains_key(name) {
+        if self.runs(name) {
             return Err(Refused::Started(name.to_owned()));
         }
         let allowed = allowed.intersection(&self.memory.nodes());
@@ -290,6 +304,7 @@ impl Simulation {
             group: None,
             cpuset_of: self.next_id,
             next_page: FIRST_PAGE,
+            threads: BTreeMap::new(),
             regions: BTreeMap::new(),
             without: BTreeSet::new(),
         };
@@ -309,10 +324,12 @@ impl Simulation {
     }
 
     fn fork(&mut self, id: Id, name: &str) -> Result<Step, Refused> {
-        if self.names.contains_key(name) {
+        if self.runs(name) {
             return Err(Refused::Started(name.to_owned()));
         }
-        let mut child = Program { name: name.to_owned(), ..self.programs[&id].clone() };
+        let parent = self.programs[&id].clone();
+        // The child has the thread that forks, and no other.
+        let mut child = Program { name: name.to_owned(), threads: BTreeMap::new(), ..parent };
         // What is reserved of a pool stays the parent's.
         child.regions.values_mut().for_each(|region| region.reserved = 0);
         let objects: Vec<ObjectId> = child.regions.values().map(|region| region.object).collect();
@@ -351,6 +368,9 @@ impl Simulation {
     fn remove(&mut self, id: Id) {
         let Some(program) = self.programs.remove(&id) else { return };
         self.names.remove(&program.name);
+        program.threads.keys().for_each(|thread| {
+            self.threads.remove(thread);
+        });
         self.changed_programs.insert(program.name);
         for region in program.regions.values() {
             self.unmap(id, region);

@@ -75,6 +75,7 @@ pub enum Written {
     RunOn(u32),
     Cpuset(String),
     Fork(String),
+    Thread(String),
     Balance,
     End,
     HugePages(u64),

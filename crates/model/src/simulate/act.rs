@@ -129,6 +129,11 @@ pub enum Act {
         /// The name of the child.
         child: String,
     },
+    /// `pthread_create(3)`: a thread with the policy and the CPU of whoever starts it, which uses the same memory. Where it
+    /// sets a policy or goes to another node, that holds for the thread alone; all else is the program's.
+    StartThread {
+        name: String,
+    },
     /// It runs for a while and uses all its memory: what is demoted, promoted or follows the CPU by then
     /// has done so.
     Balance,
@@ -158,7 +163,7 @@ pub enum Act {
 pub enum Refused {
     /// The program has not started, or has ended.
     NotThere,
-    /// A program of this name runs already.
+    /// A program or a thread of this name runs already.
     Started(String),
     /// The memory would be smaller than it is.
     Shrinks(String),

@@ -165,10 +165,18 @@ impl Simulation {
             let program = self.program(member);
             program.allowed = allowed.clone();
             program.policy.rebind(&allowed);
+            program.threads.values_mut().for_each(|thread| thread.policy.rebind(&allowed));
             for policy in program.regions.values_mut().flat_map(|region| region.policies.values_mut()) {
                 policy.rebind(&allowed);
             }
-            self.move_along(member, &migrate::moves(&before, &allowed), &mut step);
+            let rounds = program.threads.len() + 1;
+            let plan = migrate::moves(&before, &allowed);
+            let stayed = step.stayed;
+            // The kernel goes through threads, not programs; a plan brings every page to rest in as many rounds as it has moves.
+            for _ in 0..rounds.min(plan.len()) {
+                step.stayed = stayed;
+                self.move_along(member, &plan, &mut step);
+            }
         }
         step
     }

@@ -33,9 +33,19 @@ pub(super) struct Program {
     pub cpuset_of: Id,
     /// Where its next mapping is.
     pub next_page: u64,
+    /// Its threads beside the first.
+    pub threads: BTreeMap<String, Thread>,
     pub regions: BTreeMap<String, Region>,
     /// Names of memory that it would have, had the kernel not refused it.
     pub without: BTreeSet<String>,
+}
+
+/// A thread of a program beside its first. While it acts, its program has its policy and its CPU, and it has those of the
+/// program's first thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub policy: Policy,
+    pub cpu_node: NodeId,
 }
 
 /// Memory of a program that has a name.

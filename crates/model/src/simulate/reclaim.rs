@@ -17,7 +17,7 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 use super::Simulation;
 use super::limits::{GroupId, Protection};
 use super::moving::{Move, To};
-use super::program::{Extent, Id, ObjectId, ObjectKind};
+use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
 use super::run::Held;
 use super::step::{Cause, Killed, Step};
 use crate::caches::Interval;
@@ -231,15 +231,11 @@ impl Simulation {
         let program = &self.programs[&id];
         let counted = self.extents_of(id).filter(|(kind, _)| *kind != ObjectKind::Pool);
         let pages: u64 = counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum();
-        let bound = match program.policy.mode {
-            PolicyMode::Bind => Bound::To(program.policy.nodes.clone()),
-            _ => Bound::Nowhere,
-        };
         OomCandidate {
             // A table of 64-bit entries fills a page.
             size: Interval::exactly(pages + pages.div_ceil(self.memory.page_bytes() / 8)),
             adjustment: program.adjustment,
-            bound,
+            bound: bound(program),
             allowed: Some(program.allowed.clone()),
         }
     }
@@ -254,10 +250,13 @@ impl Simulation {
         }
         let program = &self.programs[&id];
         let (name, adjustment) = (program.name.clone(), program.adjustment);
+        let threads: Vec<String> = program.threads.keys().cloned().collect();
         let had = self.placement(id).nodes.into_iter().collect();
         let free = self.memory.nodes().iter().map(|node| (node, self.memory.free_of(node))).collect();
         self.remove(id);
-        self.gone.insert(name.clone(), super::Skipped::Killed);
+        for gone in threads.into_iter().chain([name.clone()]) {
+            self.gone.insert(gone, super::Skipped::Killed);
+        }
         step.killed.push(Killed { program: name, cause, had, free, adjustment, next: None });
     }
 
@@ -276,4 +275,17 @@ impl Simulation {
         };
         self.memory.route(&request).out_of_memory(pages)
     }
+}
+
+/// The nodes that a program is bound to: a thread that is not bound may have memory anywhere (`oom_cpuset_eligible`).
+fn bound(program: &Program) -> Bound {
+    let threads = program.threads.values().map(|thread| &thread.policy);
+    let mut nodes = NodeSet::default();
+    for policy in threads.chain([&program.policy]) {
+        if policy.mode != PolicyMode::Bind {
+            return Bound::Nowhere;
+        }
+        nodes = nodes.union(&policy.nodes);
+    }
+    Bound::To(nodes)
 }

@@ -4,6 +4,7 @@ mod alike;
 mod drawn;
 mod groups;
 mod pressure;
+mod threads;
 
 use super::*;
 use crate::zonelist::BuiltAt;

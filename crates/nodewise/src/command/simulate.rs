@@ -220,6 +220,7 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
         Written::RunOn(node) => Act::RunOn(cpu(Some(*node), input)?),
         Written::Cpuset(text) => Act::Restrict(nodes(text)?),
         Written::Fork(child) => Act::Fork { child: child.clone() },
+        Written::Thread(name) => Act::StartThread { name: name.clone() },
         Written::Balance => Act::Balance,
         Written::End => Act::End,
         Written::HugePages(pages) => {
@@ -329,7 +330,7 @@ fn cpu(number: Option<u32>, input: &Input) -> Result<NodeId, String> {
 fn reason(program: &str, refused: &Refused) -> String {
     let program = quote(program);
     match refused {
-        Refused::NotThere => format!("{program} does not run: a [[program]] or a fork starts it"),
+        Refused::NotThere => format!("{program} does not run: a [[program]], a fork or a thread starts it"),
         Refused::Started(name) => format!("{} runs already", quote(name)),
         Refused::Shrinks(region) => {
             format!("mremap: {} of {program} is larger: memory only grows here", quote(region))

@@ -26,6 +26,7 @@ pub(super) struct Event {
     run_on: Option<u32>,
     cpuset: Option<String>,
     fork: Option<String>,
+    thread: Option<String>,
     balance: Option<bool>,
     end: Option<bool>,
     hugepages: Option<u64>,
@@ -65,6 +66,7 @@ enum Deed<'e> {
     RunOn(u32),
     Cpuset(&'e String),
     Fork(&'e String),
+    Thread(&'e String),
     Balance,
     End,
     HugePages(u64),
@@ -76,7 +78,7 @@ enum Deed<'e> {
 /// A deed that can be done: its key, the keys that belong to it, and what an event says there.
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
-fn known(event: &Event) -> [Known<'_>; 20] {
+fn known(event: &Event) -> [Known<'_>; 21] {
     const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "private-file", "first-page"];
     let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
     [
@@ -102,6 +104,7 @@ fn known(event: &Event) -> [Known<'_>; 20] {
         ("run-on", &[], event.run_on.map(Deed::RunOn)),
         ("cpuset", &[], event.cpuset.as_ref().map(Deed::Cpuset)),
         ("fork", &[], event.fork.as_ref().map(Deed::Fork)),
+        ("thread", &[], event.thread.as_ref().map(Deed::Thread)),
         ("balance", &[], set(event.balance, Deed::Balance)),
         ("end", &[], set(event.end, Deed::End)),
         ("hugepages", &[], event.hugepages.map(Deed::HugePages)),
@@ -216,6 +219,7 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::RunOn(node) => Written::RunOn(node),
         Deed::Cpuset(nodes) => Written::Cpuset(nodes.clone()),
         Deed::Fork(child) => Written::Fork(child.clone()),
+        Deed::Thread(name) => Written::Thread(name.clone()),
         Deed::Balance => Written::Balance,
         Deed::End => Written::End,
         Deed::HugePages(pages) => Written::HugePages(pages),

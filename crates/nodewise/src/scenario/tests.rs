@@ -45,7 +45,7 @@ fn what_is_wrong_is_said_with_its_line() {
         "line 1: at is NaN: expected seconds, 0 or more",
     );
     const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, mremap, \
-                         oom-score-adj, run-on, cpuset, fork, balance, end, hugepages, demotion, limit, join";
+                         oom-score-adj, run-on, cpuset, fork, thread, balance, end, hugepages, demotion, limit, join";
     let event = |rest: &str| format!("\n[[event]]\nat = 0\nprogram = \"a\"\n{rest}");
     check(
         &event("end = true\nfree = \"b\""),
@@ -125,6 +125,7 @@ fn every_thing_to_do_is_read() {
         ("run-on = 3", Written::RunOn(3)),
         ("cpuset = \"0-1\"", Written::Cpuset(text("0-1"))),
         ("fork = \"b\"", Written::Fork(text("b"))),
+        ("thread = \"t\"", Written::Thread(text("t"))),
         ("balance = true", Written::Balance),
         ("end = true", Written::End),
         ("hugepages = 7", Written::HugePages(7)),

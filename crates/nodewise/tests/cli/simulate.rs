@@ -379,3 +379,46 @@ fn limits_of_groups_are_met_in_text_and_json() {
     let text = run(&["simulate", "pods"]).ok();
     assert!(text.contains("the group job reached its memory.max of 6 GiB (1 GiB missing)"), "{text}");
 }
+
+#[test]
+fn threads_place_what_they_touch_by_their_own_policy_and_cpu() {
+    let document = own(r#"
+        machine = "2x(4c 8G)"
+        [[program]]
+        name = "server"
+        [[event]]
+        at = 1
+        program = "server"
+        map = "4G"
+        [[event]]
+        at = 2
+        program = "server"
+        thread = "worker"
+        [[event]]
+        at = 3
+        program = "worker"
+        run-on = 1
+        [[event]]
+        at = 4
+        program = "worker"
+        touch = "heap"
+        length = "1G"
+        [[event]]
+        at = 5
+        program = "server"
+        touch = "heap"
+        [[event]]
+        at = 6
+        program = "worker"
+        end = true
+        "#);
+    let steps = document["steps"].as_array().unwrap();
+    let taken = |at: f64| {
+        let step = steps.iter().find(|step| step["at_s"] == at).unwrap();
+        let taken = step["taken"].as_array().unwrap().iter();
+        taken.map(|one| (one["node"].as_u64().unwrap(), one["pages"].as_u64().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!((taken(4.0), taken(5.0)), (vec![(1, 1 << 18)], vec![(0, 3 << 18)]));
+    let programs = document["after"]["programs"].as_array().unwrap();
+    assert_eq!(programs.iter().map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(), ["server"]);
+}

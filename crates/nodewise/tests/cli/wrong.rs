@@ -437,7 +437,7 @@ fn simulate_refuses_scenarios_that_cannot_be_played() {
     play("", "it has neither a [[program]] nor an [[event]]");
     play(
         "[[event]]\nat = 1\nprogram = \"b\"\nend = true",
-        "line 2: \"b\" does not run: a [[program]] or a fork starts it",
+        "line 2: \"b\" does not run: a [[program]], a fork or a thread starts it",
     );
     play(&program("cpu-node = 2"), "line 2: a program cannot run on node 2: nodes 0-1 have CPUs");
     play(&program("policy = \"bind:7\""), "line 2: node 7 does not exist: this machine has nodes 0-2");

@@ -181,6 +181,34 @@ proptest! {
     }
 
     #[test]
+    fn pages_of_threads_are_where_they_are_page_by_page(
+        script in proptest::collection::vec((any::<bool>(), 0usize..4, calls(SMALL, true)), 0..14),
+    ) {
+        let (mut simulation, mut task, mut memory) = pair(Release::REFERENCE);
+        let first = map(&mut simulation, Backing::Small, SMALL);
+        task.map(first..first + SMALL);
+        let mut names = vec!["a".to_owned()];
+        for (starts, thread, one) in script {
+            let thread = thread % names.len();
+            prop_assert_eq!(task.continue_as(thread), true);
+            if starts {
+                let name = format!("t{}", task.start_thread());
+                let act = Act::StartThread { name: name.clone() };
+                prop_assert_eq!(simulation.play(&names[thread], &act), Ok(Step::default()));
+                names.push(name);
+            }
+            let step = simulation.play(&names[thread], &act(&one)).unwrap();
+            let errno = call(&mut task, &one, first, 1, &mut memory);
+            prop_assert_eq!(step.refused, errno, "{:?}", one);
+            let expected: Vec<Option<NodeId>> =
+                (first..first + SMALL).map(|page| task.node_of(page)).collect();
+            prop_assert_eq!(nodes_of(&simulation, "a"), expected, "{:?}", one);
+            prop_assert_eq!(simulation.memory().zones(), memory.zones(), "{:?}", one);
+            prop_assert_eq!(simulation.memory().counters(), memory.counters(), "{:?}", one);
+        }
+    }
+
+    #[test]
     fn a_family_has_its_pages_where_it_has_them_page_by_page(
         before in proptest::collection::vec(calls(SMALL, false), 0..5),
         writes in proptest::collection::vec((any::<bool>(), 0..SMALL, 1..SMALL, 0u32..4), 0..8),

@@ -82,6 +82,7 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => (0u64..600).prop_map(|pages| Act::ResizePool { pages }),
         1 => any::<bool>().prop_map(Act::SetDemotion),
         1 => limits(),
+        2 => (0u8..6).prop_map(|number| Act::StartThread { name: format!("p{number}") }),
         2 => (0u8..3).prop_map(|number| Act::Join { group: format!("g{number}") }),
     ]
 }
@@ -127,7 +128,7 @@ proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, ..Default::default() })]
     #[test]
     fn every_page_is_with_somebody_or_free_and_told_of_when_it_goes(
-        steps in proptest::collection::vec((0u8..4, acts()), 0..30), huge_for_all in any::<bool>(),
+        steps in proptest::collection::vec((0u8..6, acts()), 0..30), huge_for_all in any::<bool>(),
     ) {
         let mut simulation = tight(huge_for_all);
         let all = accounts(&simulation);
