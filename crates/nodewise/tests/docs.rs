@@ -401,14 +401,28 @@ fn names_tests(cell: &str) -> Result<String, String> {
     missing.map_or(Ok(text), |name| Err(format!("{file} has no test {name}")))
 }
 
+/// Errors in the names of tests in the last column of a page's tables, and the number of rows.
+fn wrong_tests(name: &str) -> (Vec<String>, usize) {
+    let page = pages().into_iter().find(|(own, _)| own == name).expect("docs has it").1;
+    let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cells: Vec<&str> =
+        rows.map(|row| row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default()).collect();
+    let wrong = cells
+        .iter()
+        .filter_map(|cell| names_tests(cell).err().map(|why| format!("docs/{name}: {cell}: {why}")));
+    (wrong.collect(), cells.len())
+}
+
 #[test]
 fn every_feature_names_a_test_that_exists() {
-    let page = pages().into_iter().find(|(name, _)| name == "features.md").expect("docs has it").1;
-    let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
-    let cells = rows.map(|row| row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default());
-    let wrong = cells
-        .filter_map(|cell| names_tests(cell).err().map(|why| format!("docs/features.md: {cell}: {why}")));
-    all_hold(&wrong.collect::<Vec<_>>());
+    all_hold(&wrong_tests("features.md").0);
+}
+
+#[test]
+fn every_finding_about_the_model_names_a_test_that_exists() {
+    let (wrong, rows) = wrong_tests("model-findings.md");
+    all_hold(&wrong);
+    assert!(rows >= 19, "{rows} rows");
 }
 
 /// The version that a program prints, as far as numbers and dots go.

@@ -70,6 +70,12 @@ impl Holders {
         true
     }
 
+    /// The ranges that it is kept as.
+    #[cfg(test)]
+    pub const fn range_count(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The one that started first.
     pub fn first(&self) -> Option<Id> {
         self.ranges.first().map(|(first, _)| *first)

@@ -406,3 +406,25 @@ fn the_cost_of_a_step_is_that_of_its_runs_and_not_of_its_pages() {
         assert!(extents <= 40, "{extents} extents after {act:?}");
     }
 }
+
+#[test]
+fn memory_of_many_forks_grows_with_their_number_and_not_with_its_square() {
+    let cost = |forks: u64| {
+        let mut simulation = simulation_on("8x(16c 128G)", Release::REFERENCE);
+        play(&mut simulation, &[("parent", start("default")), ("parent", allocate("heap", 64))]);
+        let part = |first| Act::Touch(Part { region: "heap".to_owned(), pages: Some(first..first + 1024) });
+        for fork in 0..forks {
+            let child = format!("child {fork}");
+            let steps = [
+                ("parent", Act::Fork { child: child.clone() }),
+                (&child, part(fork << 10)),
+                ("parent", part(fork << 11)),
+            ];
+            play(&mut simulation, &steps);
+        }
+        let extents = simulation.objects.values().flat_map(|object| &object.extents);
+        extents.map(|extent| extent.holders.range_count() as u64).sum::<u64>()
+    };
+    let (few, many) = (cost(50), cost(200));
+    assert!(few >= 100 && many <= 5 * few, "{few} and {many} ranges of programs");
+}

@@ -137,6 +137,14 @@ fn every_thing_to_do_is_read() {
 }
 
 #[test]
+fn a_scenario_has_at_most_ten_thousand_steps() {
+    let event = "[[event]]\nat = 1\nhugepages = 7\n";
+    assert_eq!(parse(&event.repeat(MOST_STEPS)).unwrap().steps.len(), MOST_STEPS);
+    let refused = parse(&event.repeat(MOST_STEPS + 1)).unwrap_err();
+    assert_eq!(refused, "more than 10000 groups, programs and events");
+}
+
+#[test]
 fn hostile_texts_are_survived() {
     for text in
         ["[[[[", "a = \"\\u{1b}\"", "[[event]]\nat = 1e999", &"[".repeat(100_000), "\0", "[[event]]\nat = {}"]

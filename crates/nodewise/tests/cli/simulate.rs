@@ -422,3 +422,20 @@ fn threads_place_what_they_touch_by_their_own_policy_and_cpu() {
     let programs = document["after"]["programs"].as_array().unwrap();
     assert_eq!(programs.iter().map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(), ["server"]);
 }
+
+#[test]
+fn simulate_and_explain_begin_at_the_same_node() {
+    for (nodes, machine) in [("0,1,3", "4x(1c 1G)"), ("0-2", "3x(1c 1G)"), ("1-5", "6x(1c 1G)")] {
+        let policy = format!("interleave:{nodes}");
+        let words = ["explain", &policy, "--size=4K", "--machine", machine, "--json"];
+        let explained = run(&words).ok_json();
+        let node = explained["steps"][0]["shares"][0]["node"].clone();
+        assert!(node.is_u64(), "{explained}");
+        let document = own(&format!(
+            "machine = \"{machine}\"\n[[program]]\nname = \"a\"\npolicy = \"{policy}\"\n[[event]]\nat = 1\n\
+             program = \"a\"\nallocate = \"4K\"\n"
+        ));
+        let steps = document["steps"].as_array().unwrap();
+        assert_eq!(steps[1]["taken"][0]["node"], node, "{machine}, {policy}");
+    }
+}
