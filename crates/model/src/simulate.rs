@@ -61,6 +61,7 @@ pub use step::{Cause, Killed, LimitMet, LimitOutcome, Relief, Step};
 
 use group::Group;
 use limits::GroupId;
+use placement::Sums;
 use pool::Pool;
 use program::{Id, Object, ObjectId, ObjectKind, Program};
 
@@ -305,6 +306,7 @@ impl Simulation {
             cpuset_of: self.next_id,
             next_page: FIRST_PAGE,
             threads: BTreeMap::new(),
+            sums: Sums::default(),
             regions: BTreeMap::new(),
             without: BTreeSet::new(),
         };
@@ -329,7 +331,8 @@ impl Simulation {
         }
         let parent = self.programs[&id].clone();
         // The child has the thread that forks, and no other.
-        let mut child = Program { name: name.to_owned(), threads: BTreeMap::new(), ..parent };
+        let sums = parent.sums.of_child();
+        let mut child = Program { name: name.to_owned(), threads: BTreeMap::new(), sums, ..parent };
         // What is reserved of a pool stays the parent's.
         child.regions.values_mut().for_each(|region| region.reserved = 0);
         let objects: Vec<ObjectId> = child.regions.values().map(|region| region.object).collect();

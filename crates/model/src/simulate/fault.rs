@@ -11,6 +11,7 @@ use super::Simulation;
 use super::holders::Holders;
 use super::limits::Charged;
 use super::moving::{Move, To};
+use super::placement::{enter, gain, leave, places_of};
 use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
@@ -62,18 +63,15 @@ impl Simulation {
         let kind = found.kind;
         // Pages that several have are counted with the first of them alone: for no other anything changes.
         for extent in found.inside(pages) {
-            let first = extent.holders.first();
             if kind == ObjectKind::File {
                 extent.since = now;
-                extent.holders.insert(id);
-                others.extend(first.filter(|first| id < *first));
+                others.extend(enter(&mut self.programs, id, extent));
             } else if extent.holders.contains(id) {
                 if extent.holders.is_one() {
                     extent.since = now;
                 } else {
-                    extent.holders.remove(id);
                     copied.set(extent.run.pages.clone(), Some(()));
-                    others.extend(extent.holders.first().filter(|_| first == Some(id)));
+                    others.extend(leave(&mut self.programs, id, kind, extent));
                 }
             }
         }
@@ -162,10 +160,11 @@ impl Simulation {
         let given = runs.last().map_or(0, |run| run.pages.end - first);
         let since = self.now;
         let charged = self.programs.get(&id).and_then(|program| program.group);
-        let kind = self.objects.get(&object).map(|object| object.kind);
-        if let Some(group) = charged.filter(|_| kind != Some(ObjectKind::Pool)) {
+        let kind = self.objects.get(&object).map_or(ObjectKind::Private, |object| object.kind);
+        if let Some(group) = charged.filter(|_| kind != ObjectKind::Pool) {
             self.recharge(group, Charged::default(), Charged::from_runs(&runs));
         }
+        gain(&mut self.programs, id, kind, &places_of(&runs), false);
         let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), charged, since });
         if let Some(object) = self.objects.get_mut(&object) {
             object.extents.extend(extents);

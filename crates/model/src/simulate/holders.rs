@@ -1,6 +1,7 @@
 //! The programs that have a page.
 
-use super::program::Id;
+/// A program, in the order in which they started.
+pub(super) type Id = u32;
 
 /// A set of programs. It is kept as ranges of numbers: after thousands of forks a page has nearly all programs, in few ranges,
 /// while every page that one of them has written to lacks that one.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::act::{Backing, Mapping, Refused, Skipped};
 use super::limits::Charged;
+use super::placement::leave;
 use super::program::{Extent, Id, Object, ObjectId, ObjectKind, Program, Region};
 use super::run::{At, Held};
 use super::spans::Spans;
@@ -217,10 +218,7 @@ impl Simulation {
         let mut others = BTreeSet::new();
         let mut kept = Vec::new();
         for mut extent in std::mem::take(&mut object.extents) {
-            let first = extent.holders.first();
-            if extent.holders.remove(id) {
-                others.extend(extent.holders.first().filter(|_| first == Some(id)));
-            }
+            others.extend(leave(&mut self.programs, id, object.kind, &mut extent));
             if extent.holders.is_empty() && object.kind != ObjectKind::File {
                 freed.push(extent);
             } else {

@@ -7,6 +7,7 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
 use super::limits::Charged;
+use super::placement::{places_of, shift};
 use super::program::{Extent, Id, ObjectId, ObjectKind, in_order};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
@@ -85,9 +86,11 @@ impl Simulation {
             let class =
                 |held: &Held| sources.iter().position(|source| At::Zone(source.0, source.1) == held.at);
             let Extent { run, holders, charged, since } = extent;
+            let old = places_of([&run]);
             let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
             if before != after {
                 is_changed = true;
+                shift(&mut self.programs, &holders, found.kind, (&old, &places_of(&runs)));
                 changed.extend(holders.iter());
             }
             let extent = |run| Extent { run, holders: holders.clone(), charged, since };
@@ -124,6 +127,7 @@ impl Simulation {
             let Extent { run, holders, charged, since } = extent;
             let group = charged.filter(|_| kind != ObjectKind::Pool);
             let before = group.map(|_| Charged::from_runs([&run])).unwrap_or_default();
+            let old = places_of([&run]);
             let (runs, count) = self.moved(kind, run, go, &is);
             if let Some(group) = group {
                 self.recharge(group, before, Charged::from_runs(&runs));
@@ -131,6 +135,7 @@ impl Simulation {
             moved += count;
             go.most = go.most.saturating_sub(count);
             if count > 0 {
+                shift(&mut self.programs, &holders, kind, (&old, &places_of(&runs)));
                 holders.iter().for_each(|holder| self.note_program(holder));
             }
             let extent = |run| Extent { run, holders: holders.clone(), charged, since };

@@ -6,8 +6,9 @@ use nodewise_machine::NodeId;
 use nodewise_machine::order::CollectOrdered as _;
 
 use super::Simulation;
-use super::program::{Extent, Id, ObjectId, ObjectKind};
-use super::run::At;
+use super::holders::Holders;
+use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
+use super::run::{At, Held, Run};
 
 /// Whose memory it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +55,129 @@ impl Placement {
             At::Swap => self.swapped += pages,
         }
     }
+
+    fn subtract(&mut self, at: At, pages: u64, common: bool) {
+        match at {
+            At::Zone(node, _) => {
+                subtract(&mut self.nodes, node, pages);
+                if common {
+                    subtract(&mut self.common, node, pages);
+                }
+            }
+            At::Swap => self.swapped = self.swapped.saturating_sub(pages),
+        }
+    }
+
+    fn with(mut self, other: &Self) -> Self {
+        for (sums, own) in [(&mut self.nodes, &other.nodes), (&mut self.common, &other.common)] {
+            own.iter().for_each(|(node, pages)| *sums.entry(*node).or_default() += pages);
+        }
+        self.swapped += other.swapped;
+        self
+    }
+}
+
+/// Nodes without pages have no entry.
+fn subtract(nodes: &mut BTreeMap<NodeId, u64>, node: NodeId, pages: u64) {
+    if let Some(sum) = nodes.get_mut(&node) {
+        *sum = sum.saturating_sub(pages);
+        if *sum == 0 {
+            nodes.remove(&node);
+        }
+    }
+}
+
+/// Pages by where they are.
+pub(super) type Places = Vec<(Held, u64)>;
+
+/// The pages of runs.
+pub(super) fn places_of<'r>(runs: impl IntoIterator<Item = &'r Run>) -> Places {
+    runs.into_iter().flat_map(Run::places).collect()
+}
+
+/// Sums of the pages of programs, kept while pages come and go. A page that several have is common to all but the first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    /// Pages that children inherit.
+    inherited: Placement,
+    files: Placement,
+}
+
+impl Sums {
+    /// Those of a child, which started later than all that have these pages.
+    pub fn of_child(&self) -> Self {
+        let Placement { nodes, swapped, .. } = &self.inherited;
+        let inherited = Placement { nodes: nodes.clone(), common: nodes.clone(), swapped: *swapped };
+        Self { inherited, files: Placement::default() }
+    }
+
+    fn of_kind(&mut self, kind: ObjectKind) -> &mut Placement {
+        match kind {
+            ObjectKind::File => &mut self.files,
+            ObjectKind::Private | ObjectKind::Pool => &mut self.inherited,
+        }
+    }
+}
+
+/// Programs by number.
+pub(super) type Programs = BTreeMap<Id, Program>;
+
+/// Counts pages that a program comes to have.
+pub(super) fn gain(programs: &mut Programs, id: Id, kind: ObjectKind, places: &Places, common: bool) {
+    if let Some(program) = programs.get_mut(&id) {
+        let sum = program.sums.of_kind(kind);
+        places.iter().for_each(|(held, pages)| sum.add(held.at, *pages, common));
+    }
+}
+
+/// Counts pages that a program has no more.
+pub(super) fn lose(programs: &mut Programs, id: Id, kind: ObjectKind, places: &Places, common: bool) {
+    if let Some(program) = programs.get_mut(&id) {
+        let sum = program.sums.of_kind(kind);
+        places.iter().for_each(|(held, pages)| sum.subtract(held.at, *pages, common));
+    }
+}
+
+/// Takes a program out of those that have pages; gives the one that is the first now, where it was the first.
+pub(super) fn leave(programs: &mut Programs, id: Id, kind: ObjectKind, extent: &mut Extent) -> Option<Id> {
+    let was_first = extent.holders.first() == Some(id);
+    if !extent.holders.remove(id) {
+        return None;
+    }
+    let places = places_of([&extent.run]);
+    lose(programs, id, kind, &places, !was_first);
+    let first = extent.holders.first().filter(|_| was_first)?;
+    lose(programs, first, kind, &places, true);
+    gain(programs, first, kind, &places, false);
+    Some(first)
+}
+
+/// Adds a program to those that have pages of a file; gives the one that was the first, where it is not any more.
+pub(super) fn enter(programs: &mut Programs, id: Id, extent: &mut Extent) -> Option<Id> {
+    if extent.holders.contains(id) {
+        return None;
+    }
+    let (first, places) = (extent.holders.first(), places_of([&extent.run]));
+    extent.holders.insert(id);
+    gain(programs, id, ObjectKind::File, &places, first.is_some_and(|first| first < id));
+    let later = first.filter(|first| id < *first)?;
+    lose(programs, later, ObjectKind::File, &places, false);
+    gain(programs, later, ObjectKind::File, &places, true);
+    Some(later)
+}
+
+/// Counts pages that are elsewhere now with all that have them.
+pub(super) fn shift(
+    programs: &mut Programs,
+    holders: &Holders,
+    kind: ObjectKind,
+    (before, after): (&Places, &Places),
+) {
+    for id in holders.iter() {
+        let common = holders.first() != Some(id);
+        lose(programs, id, kind, before, common);
+        gain(programs, id, kind, after, common);
+    }
 }
 
 impl Simulation {
@@ -87,6 +211,13 @@ impl Simulation {
     }
 
     pub(super) fn placement(&self, id: Id) -> Placement {
+        let sums = self.programs.get(&id).map(|program| program.sums.clone()).unwrap_or_default();
+        sums.inherited.with(&sums.files)
+    }
+
+    /// The same, counted page by page.
+    #[cfg(test)]
+    pub(super) fn counted(&self, id: Id) -> Placement {
         let mut placement = Placement::default();
         for (_, extent) in self.extents_of(id) {
             for (held, pages) in extent.run.places() {

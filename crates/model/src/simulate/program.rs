@@ -6,14 +6,13 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet};
 
 use super::holders::Holders;
+pub(super) use super::holders::Id;
 use super::limits::GroupId;
+use super::placement::Sums;
 use super::run::{Held, Run};
 use super::spans::Spans;
 use crate::memory::HugeEffort;
 use crate::policy::set::Policy;
-
-/// A program, in the order in which they started.
-pub(super) type Id = u32;
 
 /// The number of a mapped object, in the order in which it was first mapped.
 pub(super) type ObjectId = u32;
@@ -33,6 +32,8 @@ pub(super) struct Program {
     pub cpuset_of: Id,
     /// Where its next mapping is.
     pub next_page: u64,
+    /// Where its pages are.
+    pub sums: Sums,
     /// Its threads beside the first.
     pub threads: BTreeMap<String, Thread>,
     pub regions: BTreeMap<String, Region>,
@@ -144,16 +145,16 @@ impl Region {
 impl Object {
     /// Cuts the extents that reach over an end of a range.
     pub fn carve(&mut self, pages: &Range<u64>) {
-        for page in [pages.start, pages.end] {
-            for at in 0..self.extents.len() {
-                let run = &mut self.extents[at].run;
-                if run.pages.start < page && page < run.pages.end {
-                    let right = run.cut(page);
-                    let extent = Extent { run: right, ..self.extents[at].clone() };
-                    self.extents.push(extent);
+        let mut right = Vec::new();
+        for extent in &mut self.extents {
+            for page in [pages.end, pages.start] {
+                if extent.run.pages.start < page && page < extent.run.pages.end {
+                    let run = extent.run.cut(page);
+                    right.push(Extent { run, ..extent.clone() });
                 }
             }
         }
+        self.extents.append(&mut right);
     }
 
     /// The extents inside a range that was carved.

@@ -150,6 +150,9 @@ proptest! {
             told.retain(|owner, placement| matches!(owner, Owner::Program(_)) || *placement != Placement::default());
             prop_assert_eq!(accounts(&simulation), all, "{:?}", act);
             check_charges(&simulation);
+            for (id, program) in &simulation.programs {
+                prop_assert_eq!(simulation.placement(*id), simulation.counted(*id), "{}, {:?}", program.name, act);
+            }
             prop_assert_eq!(&told, &simulation.placements(), "{:?}", act);
             for object in simulation.objects.values() {
                 for (at, extent) in object.extents.iter().enumerate() {
