@@ -439,3 +439,29 @@ fn simulate_and_explain_begin_at_the_same_node() {
         assert_eq!(steps[1]["taken"][0]["node"], node, "{machine}, {policy}");
     }
 }
+
+#[test]
+fn the_text_says_which_node_was_full_and_who_gave_the_pages_instead() {
+    let played = |machine: &str, policy: &str, size: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scenario.toml");
+        let text = format!(
+            "machine = \"{machine}\"\n[[program]]\nname = \"a\"\npolicy = \"{policy}\"\n[[event]]\nat = 1\n\
+             program = \"a\"\nallocate = \"{size}\"\n"
+        );
+        fs::write(&file, text).unwrap();
+        let text = run(&["simulate", file.to_str().unwrap()]).ok();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let turns = "2x(2c 8G) (2c 1G) (2c 8G)";
+    let text = played(turns, "interleave:1-3", "6G");
+    assert!(text.contains("At 1 s node 2 was full for a: 1 GiB come from node 3 instead"), "{text}");
+    assert!(!played(turns, "interleave:1-3", "1G").contains("full for"));
+    // A bound program is given nothing by others.
+    assert!(!played(turns, "bind:2", "2G").contains("full for"));
+    // Huge pages are counted as one, so no size is stated.
+    let huge = played("2x(2c 4G); thp=always", "default", "6G");
+    assert!(huge.contains("node 0 was full for a: pages come from node 1 instead"), "{huge}");
+    let small = played("2x(2c 4G)", "default", "6G");
+    assert!(small.contains("GiB come from node 1 instead"), "{small}");
+}

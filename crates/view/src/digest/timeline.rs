@@ -132,8 +132,15 @@ impl Timeline {
             killed.free.iter().for_each(|(node, free)| self.lower(*node, *free));
             self.grow(&killed.program, &killed.had.iter().copied().collect());
         }
-        let findings =
-            findings(&ReportedStep { at_s, program, act: &act, step: &step, memory, release: self.release });
+        let findings = findings(&ReportedStep {
+            at_s,
+            program,
+            act: &act,
+            step: &step,
+            memory,
+            counters: &counters,
+            release: self.release,
+        });
         self.moments.push(Moment {
             at_s,
             program: program.to_owned(),

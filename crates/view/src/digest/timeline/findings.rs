@@ -1,7 +1,9 @@
 //! The points that a reader should not miss of a step, as sentences.
 
+use std::collections::BTreeMap;
+
 use nodewise_machine::check::node_names;
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::{NodeCounters, NodeId, NodeSet};
 use nodewise_model::simulate::{Act, Cause, Killed, Relief, Skipped, Step};
 use nodewise_model::walk::Constraint;
 use nodewise_model::{Memory, Release};
@@ -18,6 +20,8 @@ pub enum TimelineFindingKind {
     Killed,
     /// A request found no room, and no one could be killed.
     Missing,
+    /// A node was full, and others gave what was to come from it.
+    Elsewhere,
     /// Pages of caches were given up.
     Dropped,
     /// Pages went to a disk.
@@ -39,6 +43,7 @@ impl TimelineFindingKind {
             Self::Refused => "refused",
             Self::Killed => "killed",
             Self::Missing => "no room",
+            Self::Elsewhere => "fallback",
             Self::Dropped => "cache",
             Self::Swapped => "swap",
             Self::Limited => "limit",
@@ -63,6 +68,8 @@ pub(super) struct ReportedStep<'a> {
     pub act: &'a Act,
     pub step: &'a Step,
     pub memory: &'a Memory,
+    /// The gains of the nodes' counters.
+    pub counters: &'a BTreeMap<NodeId, NodeCounters>,
     pub release: Release,
 }
 
@@ -92,6 +99,9 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
             Skipped::NotMapped => "the memory was refused",
         };
         tell(TimelineFindingKind::Skipped, format!("{program} cannot do what it is to do: {why}"));
+    }
+    if let Some(sentence) = elsewhere(told) {
+        tell(TimelineFindingKind::Elsewhere, sentence);
     }
     // What was done to have room came before anybody was killed.
     let before = |node: NodeId| match step.killed.first() {
@@ -188,6 +198,30 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
         );
     }
     findings
+}
+
+/// Where pages come from instead of a full node. Counters count huge pages as one: sizes are stated where all pages are small.
+fn elsewhere(told: &ReportedStep<'_>) -> Option<String> {
+    let ReportedStep { program, step, memory, counters, .. } = told;
+    let nodes = |counted: fn(&NodeCounters) -> u64| -> NodeSet {
+        counters.iter().filter(|(_, gained)| counted(gained) > 0).map(|(node, _)| *node).collect()
+    };
+    let (full, others) = (nodes(|gained| gained.foreign), nodes(|gained| gained.miss));
+    if step.taken.is_empty() || full.is_empty() || others.is_empty() {
+        return None;
+    }
+    let counted: u64 = counters.values().map(|gained| gained.hit + gained.miss).sum();
+    let taken: u64 = step.taken.iter().map(|(_, pages)| pages).sum();
+    let missed = others.iter().filter_map(|node| Some((node, counters.get(&node)?.miss)));
+    let missed: Vec<(NodeId, u64)> = missed.filter(|_| counted == taken).collect();
+    let page = memory.page_bytes();
+    let whence = match missed[..] {
+        [] => format!("pages come from {} instead", node_names(&others)),
+        [(node, pages)] => format!("{} come from node {node} instead", size_of(pages, page)),
+        _ => format!("pages come from {} instead ({})", node_names(&others), shares(missed, page)),
+    };
+    let was = by_count(&full.len(), "was", "were");
+    Some(format!("{} {was} full for {program}: {whence}", node_names(&full)))
 }
 
 /// Who is killed, by what kept the request from other nodes.
