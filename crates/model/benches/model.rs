@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set::Scope;
-use nodewise_model::simulate::{Act, Backing, Mapping, Simulation};
+use nodewise_model::simulate::{Act, Backing, GroupLimits, Mapping, Part, Simulation};
 use nodewise_model::walk::{Class, Request};
 use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Weights};
 
@@ -223,15 +224,103 @@ fn simulated_programs() -> Curve {
     })
 }
 
+/// A part of a program's heap.
+fn touch(pages: Range<u64>) -> Act {
+    Act::Touch(Part { region: "heap".to_owned(), pages: Some(pages) })
+}
+
+/// Threads of each process of a server.
+const THREADS: u32 = 4;
+
+/// A server of 1 TiB for an hour: processes of 1 GiB, half of them in control groups with limits. Every minute each process
+/// answers requests in memory that comes and goes, its threads write to their parts of the heap and go to other nodes, and
+/// pages follow them.
+fn hour_of_a_server() -> Curve {
+    let machine = machine("8x(32c 128G)");
+    let what = format!("processes, each with {THREADS} threads, an hour of a server of 8 nodes with 1 TiB");
+    Curve::new(what, Duration::from_secs(1), &[50, 100, 200, 500], |processes| {
+        let (empty, allowed) = simulation(&machine);
+        let thread = |process: u64, number: u32| format!("{process}/{number}");
+        let names: Vec<(String, Vec<String>)> = (0..processes)
+            .map(|process| {
+                (process.to_string(), (1..THREADS).map(|number| thread(process, number)).collect())
+            })
+            .collect();
+        least(3, || {
+            let mut simulation = empty.clone();
+            let limits = GroupLimits { max: Some(200 << 18), ..GroupLimits::default() };
+            for group in ["g0", "g1"] {
+                let act = Act::Limit { group: group.to_owned(), parent: None, limits: limits.clone() };
+                play(&mut simulation, "", &act);
+            }
+            for (number, (name, threads)) in names.iter().enumerate() {
+                play(&mut simulation, name, &start("default", number as u32 % 8, &allowed));
+                if let group @ ("g0" | "g1") = ["g0", "g1", "", ""][number % 4] {
+                    play(&mut simulation, name, &Act::Join { group: group.to_owned() });
+                }
+                play(&mut simulation, name, &allocate("heap", 1 << 18));
+                for thread in threads {
+                    play(&mut simulation, name, &Act::StartThread { name: thread.clone() });
+                }
+            }
+            for minute in 0..60 {
+                for (number, (name, threads)) in names.iter().enumerate() {
+                    play(&mut simulation, name, &allocate("requests", 5000));
+                    for (thread, own) in threads.iter().zip(1..) {
+                        let node = NodeId::new((number as u32 + minute * u32::from(own == 1)) % 8);
+                        play(&mut simulation, thread, &Act::RunOn(node));
+                        play(&mut simulation, thread, &touch(own << 16..(own + 1) << 16));
+                    }
+                    play(&mut simulation, name, &Act::Balance);
+                    play(&mut simulation, name, &Act::Free { region: "requests".to_owned() });
+                }
+            }
+        })
+    })
+}
+
+/// A program that forks, and whose children write to a part of its memory each, as it does itself.
+fn forks() -> Curve {
+    let machine = machine("8x(16c 128G)");
+    let what = "forks, after each of which both write to another part of the memory".to_owned();
+    Curve::new(what, Duration::from_secs(5), &[300, 1000, 3000], |forks| {
+        let (empty, allowed) = simulation(&machine);
+        least(1, || {
+            let mut simulation = empty.clone();
+            play(&mut simulation, "parent", &start("default", 0, &allowed));
+            play(&mut simulation, "parent", &allocate("heap", 64 << 18));
+            for fork in 0..forks {
+                let child = format!("child {fork}");
+                play(&mut simulation, "parent", &Act::Fork { child: child.clone() });
+                play(&mut simulation, &child, &touch(fork << 10..(fork + 1) << 10));
+                play(&mut simulation, "parent", &touch(fork << 11..(fork << 11) + 1024));
+            }
+        })
+    })
+}
+
+/// Times some work.
+type Work = fn() -> Curve;
+
+/// Work by name.
+const WORK: [(&str, Work); 6] = [
+    ("orders", orders),
+    ("pages", pages_of_a_program),
+    ("memory", simulated_memory),
+    ("programs", simulated_programs),
+    ("hour", hour_of_a_server),
+    ("forks", forks),
+];
+
+/// Times all work, or that which is named: `requests` for those of each policy.
 fn main() -> ExitCode {
-    let requests = POLICIES.into_iter().map(one_request);
-    let curves = requests.chain(POLICIES.into_iter().map(many_requests)).chain([
-        orders(),
-        pages_of_a_program(),
-        simulated_memory(),
-        simulated_programs(),
-    ]);
+    // Cargo adds an option of its own.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    let policies = POLICIES.into_iter().filter(|_| is_wanted("requests"));
+    let requests = policies.clone().map(one_request).chain(policies.map(many_requests));
+    let work = WORK.into_iter().filter(|(name, _)| is_wanted(name)).map(|(_, time)| time());
     // Every curve is printed, also behind one that missed its goal.
-    let missed = curves.filter(|curve| !curve.print()).count();
+    let missed = requests.chain(work).filter(|curve| !curve.print()).count();
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
