@@ -26,6 +26,8 @@
 //! - `shared.rs` memory that processes share: files of tmpfs, segments of System V
 //! - `buffer.rs` memory on chosen nodes; `support.rs` which calls and modes work here, found out without
 //!   changing anything
+//! - `notify.rs` calls of a program answered by this process instead of the kernel; in `notify/` the filter, its
+//!   listener and how that reaches this process
 //! - `mark.rs` a no-op by which a guest speaks to its emulator
 //! - `entry.rs` the start of a short command, without the runtime's
 //! - for tests and the check of kernels (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
@@ -59,6 +61,11 @@ pub mod inherited;
 )]
 pub mod mark;
 pub mod mempolicy;
+#[expect(
+    unsafe_code,
+    reason = "a filter begins between fork and exec, and its listener reads other programs' memory"
+)]
+pub mod notify;
 #[cfg(any(test, feature = "testing"))]
 #[expect(unsafe_code, reason = "system calls with any arguments")]
 pub mod numbers;

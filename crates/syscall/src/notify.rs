@@ -1,0 +1,163 @@
+//! Calls of a program answered by this process instead of the kernel: seccomp user notification.
+//!
+//! A [`Watch`] gives a program a filter before its exec, inherited by all that the program starts. The
+//! kernel then stops a thread at each watched call until the [`Listener`] answers: with a value, an error,
+//! a file, or by leaving the call to the kernel. When the listener is closed, calls that wait and all later
+//! ones fail with `ENOSYS`: a supervisor that ends does not hang its program.
+//!
+//! This is a means of showing a program another machine, not a barrier: the program can change its
+//! arguments while they are read, and calls of another ABI (32-bit, x32) pass.
+//!
+//! # Source
+//! `seccomp_unotify(2)`, `include/uapi/linux/seccomp.h`; Linux 5.5, files as answers 5.14.
+
+mod filter;
+mod handover;
+mod listener;
+
+use std::ffi::c_long;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+pub use listener::{Answer, Listener, Request};
+
+use crate::error::Errno;
+
+/// A call that can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WatchedCall {
+    SetMempolicy,
+    GetMempolicy,
+    Mbind,
+    SetMempolicyHomeNode,
+    MovePages,
+    MigratePages,
+    SchedSetaffinity,
+    SchedGetaffinity,
+    Getcpu,
+    /// `openat(2)`, of any file: a filter cannot read the path.
+    Openat,
+}
+
+impl WatchedCall {
+    pub const ALL: [Self; 10] = [
+        Self::SetMempolicy,
+        Self::GetMempolicy,
+        Self::Mbind,
+        Self::SetMempolicyHomeNode,
+        Self::MovePages,
+        Self::MigratePages,
+        Self::SchedSetaffinity,
+        Self::SchedGetaffinity,
+        Self::Getcpu,
+        Self::Openat,
+    ];
+
+    /// The number of the call in this program's ABI.
+    const fn number(self) -> c_long {
+        match self {
+            Self::SetMempolicy => libc::SYS_set_mempolicy,
+            Self::GetMempolicy => libc::SYS_get_mempolicy,
+            Self::Mbind => libc::SYS_mbind,
+            Self::SetMempolicyHomeNode => libc::SYS_set_mempolicy_home_node,
+            Self::MovePages => libc::SYS_move_pages,
+            Self::MigratePages => libc::SYS_migrate_pages,
+            Self::SchedSetaffinity => libc::SYS_sched_setaffinity,
+            Self::SchedGetaffinity => libc::SYS_sched_getaffinity,
+            Self::Getcpu => libc::SYS_getcpu,
+            Self::Openat => libc::SYS_openat,
+        }
+    }
+
+    fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|call| call.number() == c_long::from(number))
+    }
+}
+
+/// Why calls cannot be watched, or a request not be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum NotifyError {
+    #[error(
+        "the kernel has no seccomp user notification ({0}): Linux 5.5 or newer with CONFIG_SECCOMP_FILTER is needed"
+    )]
+    Missing(Errno),
+    #[error(
+        "another supervisor (a container's, or nodewise pretend) already watches this program's calls: the kernel allows one"
+    )]
+    AlreadyWatched,
+    #[error("the kernel or a container refuses a seccomp filter: {0}")]
+    Refused(Errno),
+    #[error("calls can be watched on x86-64 and aarch64 only")]
+    UnknownAbi,
+    /// The program was not started, or its preparation ended before the filter.
+    #[error("the program did not install its filter")]
+    NoFilter,
+    /// The thread has ended, or a signal interrupted the call; the program may repeat it.
+    #[error("the call does not wait for an answer any more")]
+    Gone,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl NotifyError {
+    fn from_installation(errno: Errno) -> Self {
+        match errno {
+            // An unknown flag, or a kernel without filters.
+            Errno::EINVAL | Errno::ENOSYS => Self::Missing(errno),
+            Errno::EBUSY => Self::AlreadyWatched,
+            _ => Self::Refused(errno),
+        }
+    }
+}
+
+/// The parent's end while a program is started.
+#[derive(Debug)]
+pub struct Watch {
+    line: UnixStream,
+}
+
+impl Watch {
+    /// Has the program of this command install a filter for these calls before its exec. It also sets
+    /// `no_new_privs`: set-user-ID programs start without privileges.
+    ///
+    /// Hooks that the command gets later are watched too, and wait for answers before the program has
+    /// started: they should make none of these calls.
+    ///
+    /// # Errors
+    /// [`NotifyError::UnknownAbi`], or no more descriptors can be had.
+    pub fn prepare(command: &mut Command, calls: &[WatchedCall]) -> Result<Self, NotifyError> {
+        let (line, program_end) = UnixStream::pair()?;
+        let statements = filter::program(calls)?;
+        let hook = move || match filter::install(&statements) {
+            Ok(listener) => handover::send(program_end.as_raw_fd(), Ok(listener)),
+            Err(errno) => {
+                handover::send(program_end.as_raw_fd(), Err(errno))?;
+                Err(io::Error::from_raw_os_error(errno.number()))
+            }
+        };
+        // SAFETY: between fork and exec the hook makes system calls only, on statements and a descriptor
+        // that it owns and its own stack; it allocates nothing (an error from a number does not) and takes
+        // no lock.
+        unsafe { command.pre_exec(hook) };
+        Ok(Self { line })
+    }
+
+    /// Takes the listener after the command was spawned, whether that succeeded or not.
+    ///
+    /// # Errors
+    /// The filter could not be installed ([`NotifyError::Missing`], [`NotifyError::AlreadyWatched`],
+    /// [`NotifyError::Refused`]); [`NotifyError::NoFilter`] where the start failed before or for another reason.
+    pub fn listener(self) -> Result<Listener, NotifyError> {
+        match handover::receive(self.line.as_raw_fd())? {
+            Some(Ok(descriptor)) => Ok(Listener::new(descriptor)),
+            Some(Err(errno)) => Err(NotifyError::from_installation(errno)),
+            None => Err(NotifyError::NoFilter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
