@@ -64,6 +64,15 @@ fn calls_of_the_program() {
     assert_eq!(fs::read_to_string(FILE).unwrap(), TEXT);
     // Not the supervisor's: the kernel's file.
     assert!(fs::read_to_string("/proc/self/status").unwrap().contains("NoNewPrivs:\t1"));
+    a_second_supervisor_is_refused();
+}
+
+/// The kernel allows one listener in a chain of filters.
+fn a_second_supervisor_is_refused() {
+    let mut command = Command::new("true");
+    let watch = Watch::prepare(&mut command, &[WatchedCall::Getcpu]).unwrap();
+    assert!(command.spawn().is_err(), "a program without its filter must not start");
+    assert!(matches!(watch.listener(), Err(NotifyError::AlreadyWatched)));
 }
 
 /// The mask at an argument, its first word.
