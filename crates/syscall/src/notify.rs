@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{self, Command};
 
 pub use listener::{Answer, Listener, Request};
 
@@ -123,6 +123,8 @@ impl Watch {
     /// Has the program of this command install a filter for these calls before its exec. It also sets
     /// `no_new_privs`: set-user-ID programs start without privileges.
     ///
+    /// The command has to be spawned: `CommandExt::exec` of it fails with `EINVAL`.
+    ///
     /// Hooks that the command gets later are watched too, and wait for answers before the program has
     /// started: they should make none of these calls.
     ///
@@ -131,11 +133,18 @@ impl Watch {
     pub fn prepare(command: &mut Command, calls: &[WatchedCall]) -> Result<Self, NotifyError> {
         let (line, program_end) = UnixStream::pair()?;
         let statements = filter::program(calls)?;
-        let hook = move || match filter::install(&statements) {
-            Ok(listener) => handover::send(program_end.as_raw_fd(), Ok(listener)),
-            Err(errno) => {
-                handover::send(program_end.as_raw_fd(), Err(errno))?;
-                Err(io::Error::from_raw_os_error(errno.number()))
+        let parent = process::id();
+        let hook = move || {
+            // `CommandExt::exec` runs hooks without a fork: a process must not supervise itself.
+            if process::id() == parent {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            match filter::install(&statements) {
+                Ok(listener) => handover::send(program_end.as_raw_fd(), Ok(listener)),
+                Err(errno) => {
+                    handover::send(program_end.as_raw_fd(), Err(errno))?;
+                    Err(io::Error::from_raw_os_error(errno.number()))
+                }
             }
         };
         // SAFETY: between fork and exec the hook makes system calls only, on statements and a descriptor

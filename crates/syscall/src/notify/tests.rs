@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
@@ -65,6 +66,14 @@ fn calls_of_the_program() {
     // Not the supervisor's: the kernel's file.
     assert!(fs::read_to_string("/proc/self/status").unwrap().contains("NoNewPrivs:\t1"));
     a_second_supervisor_is_refused();
+    a_process_does_not_supervise_itself();
+}
+
+fn a_process_does_not_supervise_itself() {
+    let mut command = Command::new("true");
+    let watch = Watch::prepare(&mut command, &[WatchedCall::Getcpu]).unwrap();
+    assert_eq!(command.exec().raw_os_error(), Some(libc::EINVAL));
+    assert!(matches!(watch.listener(), Err(NotifyError::NoFilter)));
 }
 
 /// The kernel allows one listener in a chain of filters.
