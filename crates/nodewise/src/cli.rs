@@ -30,6 +30,7 @@ pub mod migrate;
 mod options;
 pub mod personality;
 pub mod place;
+pub mod pretend;
 pub mod record;
 pub mod recording;
 pub mod report;
@@ -123,6 +124,8 @@ macro_rules! table {
                 "Simulates programs that allocate memory over time, and shows the node of each allocation";
             "lab" Lab(lab::Lab) => lab::run,
                 "Boots a machine as a real kernel in QEMU and runs a command there";
+            "pretend" Pretend(pretend::Pretend) => pretend::run,
+                "Runs a program that sees the CPUs and nodes of another machine, without root and at native speed";
             "numactl" Numactl(personality::Words) => tools::numactl,
                 "Behaves exactly like numactl";
             "numastat" Numastat(personality::Words) => tools::numastat,

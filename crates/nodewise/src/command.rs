@@ -22,6 +22,7 @@ pub mod latency;
 pub mod links;
 pub mod maps;
 pub mod migrate;
+pub mod pretend;
 pub mod process;
 pub mod record;
 pub mod recording;

@@ -58,7 +58,8 @@
 //!   `file:` and `ip:`
 //! - `facts.rs` one fact at a time, for programs in a hurry; `paths.rs` paths that other crates name;
 //!   `file.rs` one file read and parsed; `written.rs` the files of a machine that has none; in `written/`
-//!   those of nodes and CPUs
+//!   those of nodes and CPUs, and the picture of a machine for programs (`written/picture/cpuinfo.rs`: models of CPUs)
+//! - `user_namespaces.rs` switches that forbid user namespaces
 #![forbid(unsafe_code)]
 
 pub mod acpi;
@@ -94,6 +95,7 @@ pub mod sysfs;
 pub mod system;
 pub mod thermal;
 pub mod tree;
+pub mod user_namespaces;
 pub mod written;
 
 pub use sysfs::Detail;

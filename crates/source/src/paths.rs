@@ -23,6 +23,11 @@ pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
 
+/// Users of the own namespace; its groups; whether `setgroups(2)` is allowed in it.
+pub const OWN_UID_MAP: &str = "/proc/self/uid_map";
+pub const OWN_GID_MAP: &str = "/proc/self/gid_map";
+pub const OWN_SETGROUPS: &str = "/proc/self/setgroups";
+
 /// The boot that the system is in, a number drawn at its start.
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 

@@ -4,6 +4,7 @@
 
 mod cpus;
 mod nodes;
+pub mod picture;
 
 use nodewise_machine::{Bytes, Machine, MeminfoValue};
 

@@ -28,6 +28,7 @@
 //!   changing anything
 //! - `notify.rs` calls of a program answered by this process instead of the kernel; in `notify/` the filter, its
 //!   listener and how that reaches this process
+//! - `namespace.rs` namespaces of mounts and users
 //! - `mark.rs` a no-op by which a guest speaks to its emulator
 //! - `entry.rs` the start of a short command, without the runtime's
 //! - for tests and the check of kernels (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
@@ -61,6 +62,7 @@ pub mod inherited;
 )]
 pub mod mark;
 pub mod mempolicy;
+pub mod namespace;
 #[expect(
     unsafe_code,
     reason = "a filter begins between fork and exec, and its listener reads other programs' memory"

@@ -171,6 +171,12 @@ pub(crate) fn getcpu() -> Result<(u32, u32), Errno> {
     Ok((cpu, node))
 }
 
+/// `unshare(2)`.
+pub(crate) fn unshare(flags: c_int) -> Result<(), Errno> {
+    // SAFETY: no pointers; namespaces of the process change, none of its memory.
+    done(unsafe { libc::unshare(flags) }.into()).map(drop)
+}
+
 /// `prctl(2)` with `PR_SET_THP_DISABLE`.
 pub(crate) fn set_thp_disable(disable: c_ulong, flags: c_ulong) -> Result<(), Errno> {
     let unused: c_ulong = 0;

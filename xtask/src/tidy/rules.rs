@@ -25,7 +25,7 @@ const WITH_UNSAFE: [&str; 4] = ["syscall", "measure", "libnuma", "counter"];
 const PRINTERS: [&str; 4] = ["nodewise", "compat", "xtask", BUILD];
 /// Crates that write files: captures, guests' folders, settings of a guest's kernel, what the user names, boot files
 /// (invariant 11).
-const WRITERS: [&str; 7] = ["source", "lab", "conformance", "nodewise", "boot", "xtask", BUILD];
+const WRITERS: [&str; 8] = ["source", "lab", "conformance", "nodewise", "boot", "pretend", "xtask", BUILD];
 /// The build scripts of all crates, which speak to cargo and write into its folder.
 const BUILD: &str = "build script";
 /// Functions that change the file system.

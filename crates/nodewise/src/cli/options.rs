@@ -151,10 +151,11 @@ const FORMS: [(&str, &str); 7] = [
 ];
 
 /// Options with more than one meaning, with the reason.
-const MEANINGS: [(&str, &str); 7] = [
+const MEANINGS: [(&str, &str); 8] = [
     ("against", "`fleet report` compares directories"),
     ("all", "`balance undo` acts on everything, the other verbs show everything"),
     ("count", "the number of what the verb makes: nodes, or intervals; `lab` counts cache lines"),
+    ("explain", "`run` explains a placement, `pretend` what the program sees"),
     ("force", "`hugepages undo` overwrites settings, the other verbs overwrite files"),
     ("kernel", "`lab` boots the release, the other verbs model it"),
     ("output", "`fleet plan` writes a directory of scripts"),

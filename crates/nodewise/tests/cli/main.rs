@@ -33,6 +33,7 @@ mod memory;
 mod nodewise;
 mod outputs;
 mod picture;
+mod pretend;
 mod record;
 mod report;
 mod run;
