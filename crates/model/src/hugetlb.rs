@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::policy::interleave::{Turns, Weights};
 use crate::policy::set::Policy;
 use crate::policy::{Path, path};
+use crate::release::{Change, Release};
 use crate::zonelist::FallbackOrders;
 
 /// The replacement of a page that was to move.
@@ -40,6 +41,8 @@ pub struct Pool {
     nodes: NodeSet,
     grow_next: Option<NodeId>,
     shrink_next: Option<NodeId>,
+    /// The release whose rules hold.
+    release: Release,
 }
 
 impl Pool {
@@ -55,7 +58,14 @@ impl Pool {
             nodes: nodes.clone(),
             grow_next: first,
             shrink_next: first,
+            release: Release::REFERENCE,
         }
+    }
+
+    /// The same pool in a kernel of another release.
+    #[must_use]
+    pub fn under(self, release: Release) -> Self {
+        Self { release, ..self }
     }
 
     /// A pool with these free pages.
@@ -81,7 +91,7 @@ impl Pool {
     }
 
     /// Writes `nr_hugepages`. `room` says whether a node still has memory for one more page. Gives
-    /// the number that the file then reads: less than asked when no node has room.
+    /// the number of pages without surplus that there then are: less than asked when no node has room.
     ///
     /// Pages in use and those that are reserved stay: as many become surplus as the pool is too large.
     pub fn resize(&mut self, pages: u64, room: impl FnMut(NodeId) -> bool) -> u64 {
@@ -94,9 +104,19 @@ impl Pool {
     /// the whole pool is looked for from this node on.
     pub fn resize_node(&mut self, node: NodeId, pages: u64, room: impl FnMut(NodeId) -> bool) -> u64 {
         let own = |pool: &Self| pool.on(node).saturating_sub(of(&pool.surplus, node));
-        let others = self.persistent() - own(self);
+        let others = match self.release.has(Change::NodeCountWithoutSurplus) {
+            true => self.persistent() - own(self),
+            false => self.pages() - self.on(node),
+        };
         self.resize_on(&[node].into_iter().collect(), others.saturating_add(pages), room);
         own(self)
+    }
+
+    /// Whether a node takes all the memory that it has, whatever number is written for it: where it has more surplus pages than
+    /// pages. It is as if the kernel subtracted them with 32 bits and added the result as one of 64 (seen on 6.12.117 and
+    /// 6.18.15, not on 6.1; the source was not read).
+    pub fn takes_all(&self, node: NodeId) -> bool {
+        self.release.has(Change::NodeCountWithoutSurplus) && of(&self.surplus, node) > self.on(node)
     }
 
     /// Grows and shrinks the pool on some nodes until all of it has this many pages (`set_max_huge_pages`).
@@ -104,7 +124,12 @@ impl Pool {
         while self.persistent() < pages {
             let tried: Vec<NodeId> = cycle(nodes, self.grow_next).collect();
             let surplus = tried.iter().copied().find(|node| of(&self.surplus, *node) > 0);
-            let Some(node) = surplus.or_else(|| tried.into_iter().find(|node| room(*node))) else { break };
+            let first = tried.first().copied();
+            let Some(node) = surplus.or_else(|| tried.into_iter().find(|node| room(*node))) else {
+                // Every node had its turn, and the first is the next again.
+                self.grow_next = first.or(self.grow_next);
+                break;
+            };
             self.grow_next = following(nodes, node);
             match surplus {
                 Some(_) => take(&mut self.surplus, node),
@@ -112,6 +137,11 @@ impl Pool {
             }
         }
         let in_use: u64 = self.used.values().sum();
+        let surplus: u64 = self.surplus.values().sum();
+        let in_use = match self.release.has(Change::SurplusInUseNotKept) && surplus <= in_use {
+            true => in_use - surplus,
+            false => in_use,
+        };
         let least = pages.max(self.reserved + in_use);
         while self.persistent() > least {
             let tried: Vec<NodeId> = cycle(nodes, self.shrink_next).collect();
@@ -128,8 +158,13 @@ impl Pool {
         }
     }
 
+    /// All pages, free or not.
+    pub fn pages(&self) -> u64 {
+        self.nodes.iter().map(|node| self.on(node)).sum()
+    }
+
     /// Pages on a node, free or not.
-    fn on(&self, node: NodeId) -> u64 {
+    pub fn on(&self, node: NodeId) -> u64 {
         of(&self.free, node) + of(&self.used, node)
     }
 
@@ -274,6 +309,44 @@ pub(crate) fn following(nodes: &NodeSet, node: NodeId) -> Option<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_differ_in_what_a_node_gets_beside_the_surplus_of_others() {
+        let (near, far) = (NodeId::new(0), NodeId::new(1));
+        for (release, expected) in [(Release::new(6, 1), 4), (Release::new(6, 12), 3)] {
+            // A page that a mapping has reserved, more than the pool is to have.
+            let mut pool = Pool::with(&[(near, 1), (far, 0)]).under(release);
+            pool.reserved = 1;
+            pool.surplus.insert(near, 1);
+            pool.resize_node(far, 3, |_| true);
+            assert_eq!(pool.on(far), expected, "{release:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_with_more_surplus_pages_than_pages_takes_all() {
+        let node = NodeId::new(0);
+        let mut pool = Pool::with(&[(node, 1)]);
+        pool.surplus.insert(node, 1);
+        assert!(!pool.takes_all(node));
+        pool.surplus.insert(node, 2);
+        assert!(pool.takes_all(node) && !pool.under(Release::new(6, 1)).takes_all(node));
+    }
+
+    #[test]
+    fn releases_differ_in_whether_surplus_pages_in_use_are_kept() {
+        for (release, expected) in [(Release::new(6, 12), 4), (Release::new(6, 18), 3)] {
+            let both = [NodeId::new(0), NodeId::new(1)];
+            let mut pool = Pool::with(&both.map(|node| (node, 2))).under(release);
+            pool.reserved = 2;
+            give(&mut pool.used, NodeId::new(0));
+            take(&mut pool.free, NodeId::new(0));
+            pool.surplus.insert(NodeId::new(0), 1);
+            // Three pages without the surplus one; three are reserved or in use, and one of these is the surplus one.
+            pool.resize(0, |_| true);
+            assert_eq!(pool.pages(), expected, "{release:?}");
+        }
+    }
 
     #[test]
     fn a_full_node_is_passed_over_and_the_rest_is_missing() {

@@ -42,6 +42,13 @@ pub enum Change {
     /// Where a huge page is split before its parts are moved, parts that hold nothing but zeros are given
     /// back, and read as zeros.
     ZerosDropped,
+    /// The number of pages that is written for one node's part of a pool is added to the pages of the others without
+    /// their surplus; before, with it, so that the node got more. Debian's 6.12.117 has it, its 6.1 has not.
+    NodeCountWithoutSurplus,
+    /// A pool that is written smaller keeps as many pages as are reserved and in use, those in use without surplus ones
+    /// where there are no more surplus ones than that; before, with them. Found by scripts on 6.18 that differ on 6.12; the
+    /// source was not read.
+    SurplusInUseNotKept,
     /// A page of a pool that `mbind` moved to a new one of its own node cannot be moved any more; before, it
     /// could. Seen on 6.18 and not on 6.12.
     ReplacedInPlaceStays,
@@ -72,7 +79,7 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 23] = [
+    pub const ALL: [(Self, u16, u16); 25] = [
         (Self::PowerInNormal, 5, 0),
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
@@ -86,12 +93,14 @@ impl Change {
         (Self::PartsMoveApart, 6, 10),
         (Self::GenericEmulation, 6, 12),
         (Self::ZerosDropped, 6, 12),
+        (Self::NodeCountWithoutSurplus, 6, 12),
         (Self::ReplacedInPlaceStays, 6, 14),
         (Self::PartsKept, 6, 15),
         (Self::AutomaticWeights, 6, 16),
         (Self::WeightedInterleaveHits, 6, 16),
         (Self::DemotionKeepsCpuset, 6, 16),
         (Self::BusyNodesPassedOver, 6, 18),
+        (Self::SurplusInUseNotKept, 6, 18),
         (Self::BalancingKeepsNoSet, 7, 0),
         (Self::WindowsKeptApart, 7, 0),
         (Self::DemotionTargetsInCpuset, 7, 0),

@@ -289,6 +289,11 @@ impl Task {
         home
     }
 
+    /// The node of the huge page that a touch would get; `None` where it would get a small one.
+    pub fn huge_node_of(&self, page: u64, memory: &Memory) -> Option<NodeId> {
+        self.huge_for(page, &mut memory.clone()).map(|(node, _)| node)
+    }
+
     /// Touches a page where the kernel has found no huge one, like [`Task::touch`].
     pub fn touch_small(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
         let now = self.pages.get(&page)?;

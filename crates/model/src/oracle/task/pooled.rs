@@ -47,12 +47,21 @@ impl Pooled {
         self.pool.resize(pages, |_| true);
     }
 
-    /// Writes the number of pages of the pool, or of one node's part of it. Gives the number that is then read.
-    pub fn set_pages(&mut self, node: Option<NodeId>, pages: u64, memory: &Memory) -> u64 {
-        let room = |node| memory.can_give(node, memory.huge_order(), Class::User);
+    /// Writes `nr_hugepages` in sysfs, of the pool or of one node's part of it. Gives the number that the file then reads: surplus
+    /// pages count there, as they do not in `/proc/sys/vm/nr_hugepages`. A pool grows on nodes that the task which writes may
+    /// use (`htlb_alloc_mask` has `__GFP_HARDWALL`); tried on 6.12.
+    pub fn set_pages(&mut self, node: Option<NodeId>, pages: u64, task: &Task, memory: &Memory) -> u64 {
+        let allowed = task.allowed();
+        let room = |node| allowed.contains(node) && memory.can_give(node, memory.huge_order(), Class::User);
         match node {
-            Some(node) => self.pool.resize_node(node, pages, room),
-            None => self.pool.resize(pages, room),
+            Some(node) => {
+                self.pool.resize_node(node, pages, room);
+                self.pool.on(node)
+            }
+            None => {
+                self.pool.resize(pages, room);
+                self.pool.pages()
+            }
         }
     }
 
@@ -210,16 +219,27 @@ mod tests {
     #[test]
     fn a_pool_that_one_node_writes_smaller_keeps_what_programs_have_as_surplus_of_that_node() {
         let (mut mapping, task, memory) = mapping([3, 1, 0, 0]);
-        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 0, &memory), 0);
+        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 0, &task, &memory), 2);
         assert_eq!(free(&mapping), [0, 1, 0, 0]);
         assert_eq!(mapping.pool().surplus()[&NodeId::new(0)], 2);
         // Other nodes keep theirs, and one that grows takes back what it has too much.
-        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 1, &memory), 1);
+        assert_eq!(mapping.set_pages(Some(NodeId::new(0)), 1, &task, &memory), 2);
         assert_eq!(mapping.pool().surplus()[&NodeId::new(0)], 1);
         mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
         let pool = mapping.unmap();
         assert_eq!(pool.free_on(&NodeSet::from([0, 1])), 2);
         assert_eq!(pool.surplus().values().sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn a_pool_grows_where_the_task_that_writes_may_have_memory() {
+        let (mut mapping, mut task, mut memory) = mapping([2, 0, 0, 0]);
+        task.restrict(&NodeSet::from([0, 1]), &mut memory);
+        assert_eq!(mapping.set_pages(Some(NodeId::new(3)), 2, &task, &memory), 0);
+        assert_eq!(mapping.set_pages(Some(NodeId::new(1)), 2, &task, &memory), 2);
+        // Nodes take turns, and those that are forbidden have none.
+        assert_eq!(mapping.set_pages(None, 8, &task, &memory), 8);
+        assert_eq!(free(&mapping)[2..], [0, 0]);
     }
 
     #[test]
