@@ -124,7 +124,7 @@ impl PoolStep {
     pub const fn is_within(&self, pages: u64) -> bool {
         match self {
             Self::Touch(page) | Self::Move(page, _) => *page < pages,
-            Self::Bind(..) | Self::Migrate(..) => true,
+            Self::Bind(..) | Self::Migrate(..) | Self::Resize(..) => true,
         }
     }
 }

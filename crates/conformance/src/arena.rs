@@ -9,14 +9,22 @@ use crate::difference::Trouble;
 use crate::script::Script;
 use crate::setting::{self, Setting};
 use crate::stage::Stage;
+use crate::threads;
 use crate::trace::Trace;
 
 /// A page that follows its CPU would move while it is looked at; and a huge page is not to be made of small ones behind
 /// our back: the kernel waits before it looks for such, and here as long as it can.
-const SETTINGS: [(&str, &str); 2] = [
+const SETTINGS: [(&str, &str); 5] = [
     ("/proc/sys/kernel/numa_balancing", "0"),
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295"),
+    // It still looks once when huge pages are switched on: then it takes no place that is not full.
+    ("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", "0"),
+    (ENABLED, "madvise"),
+    (DEFRAG, "madvise"),
 ];
+/// Settings of transparent huge pages; scripts that change them find them as they are here.
+const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 /// The folder of the weights of weighted interleave.
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
@@ -74,18 +82,15 @@ impl Arena {
 
     /// Plays a script up to the first difference.
     pub fn play(&self, script: &Script) -> (Result<(), Trouble>, Trace) {
-        let weights = match self.weights(script) {
+        let weights = match self.plain_huge_pages().and_then(|()| self.weights(script)) {
             Ok(weights) => weights,
             Err(why) => return (Err(why.into()), Trace::default()),
         };
         let around = Surroundings { weights, ..Surroundings::new(&self.machine, self.prediction.release) };
         let around = (self.prediction.adjusted)(around);
-        let played = std::thread::scope(|scope| {
-            // A thread takes its policy and its CPU with it when it ends.
-            scope.spawn(|| Stage::new(self, around).play(script)).join()
-        });
-        let (done, trace) =
-            played.unwrap_or_else(|_| (Err("the thread of a script panicked".into()), Trace::default()));
+        let mut stage = Stage::new(self, around);
+        let done = threads::play(script, |calls| stage.steps(calls));
+        let trace = stage.into_trace();
         let allowed = self.group.allow(&self.machine.nodes_with_memory().to_string());
         (done.and(allowed.map_err(Trouble::from)), trace)
     }
@@ -93,6 +98,17 @@ impl Arena {
     /// The kernel's `nr_node_ids`: one more than the highest node that can be.
     pub fn nr_node_ids(&self) -> u32 {
         self.machine.possible_nodes.last().map_or(1, |node| node.number() + 1)
+    }
+
+    /// Writes the settings of transparent huge pages.
+    pub(crate) fn set_huge_pages(&self, enabled: &str, defrag: &str) -> Result<(), String> {
+        setting::write(ENABLED, enabled)?;
+        setting::write(DEFRAG, defrag)
+    }
+
+    /// Settings as every script finds them, in a kernel that has them.
+    fn plain_huge_pages(&self) -> Result<(), String> {
+        if exists(ENABLED) { self.set_huge_pages("madvise", "madvise") } else { Ok(()) }
     }
 
     /// Gives the nodes the weights of a script, where this kernel has weights.

@@ -9,22 +9,36 @@ use crate::kernel;
 
 /// Pages that the kernel and other programs may take while pages of a program are given: page tables, one for 512
 /// of them, what the files of the counters need, a daemon that wakes up.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Background {
     pages: u64,
     /// Those of them that come from another node than the one that they were wanted from.
     misses: u64,
+    /// Those of them that take turns of the task's policy: page tables, and memory of the kernel for its calls.
+    turns: u64,
 }
 
 impl Background {
     /// Where all nodes have room and may be used: nearly all pages are where they are wanted.
     pub fn with_room(pages: u64) -> Self {
-        Self { pages: 400 + pages / 256, misses: 16 }
+        let pages = 400 + pages / 256;
+        Self { pages, misses: 16, turns: pages }
     }
 
-    /// Its pages, and the misses among them.
-    pub fn numbers(self) -> (u64, u64) {
-        (self.pages, self.misses)
+    /// The same of a task whose own policy does not interleave: no page of the kernel takes turns, only those that the
+    /// program touches.
+    #[must_use]
+    pub fn without_turns(self) -> Self {
+        Self { turns: 0, ..self }
+    }
+
+    /// The most that a counter gains beside what the model says.
+    pub fn room(self, name: &str) -> u64 {
+        match name {
+            "numa_miss" | "numa_foreign" => self.misses,
+            "interleave_hit" => self.turns,
+            _ => self.pages,
+        }
     }
 
     /// Where a node is full that the kernel wants pages of for itself.
@@ -77,9 +91,7 @@ impl Gained {
         for node in self.before.keys().map(|node| NodeId::new(*node)) {
             let expected = ours.get(&node).copied().unwrap_or_default();
             for (name, field) in FIELDS {
-                let missed = matches!(name, "numa_miss" | "numa_foreign");
-                let more = if missed { background.misses } else { background.pages };
-                let (ours, kernels) = (field(&expected), self.of(node, field));
+                let (ours, kernels, more) = (field(&expected), self.of(node, field), background.room(name));
                 if !(ours..=ours + more).contains(&kernels) {
                     return Err(Trouble::Differs(Difference {
                         aspect: Aspect::Counters,

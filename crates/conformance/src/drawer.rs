@@ -4,6 +4,7 @@ use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMod
 use nodewise_syscall::PageScope;
 use nodewise_syscall::arguments::BindOptions;
 
+use crate::kind::{ScriptId, ScriptKind};
 use crate::random::Random;
 use crate::script::{BLOCK, Call, MappingKind, Member, Part, PoolStep, Script, Step};
 
@@ -12,26 +13,43 @@ const CALLS: u64 = 14;
 /// The most pages of a mapping of small pages, and the most huge pages of another.
 const MOST_PAGES: u64 = 48;
 const MOST_BLOCKS: u64 = 3;
+/// Threads of a script that has some.
+const THREADS: u64 = 3;
+/// Settings of transparent huge pages. With `defrag` others would have kswapd and kcompactd move pages meanwhile.
+const ENABLED: [&str; 5] = ["always", "always", "always", "madvise", "never"];
+const DEFRAG: [&str; 3] = ["always", "madvise", "never"];
 
 /// Draws scripts for a machine.
 pub struct Drawer<'a> {
     machine: &'a Machine,
+    kind: ScriptKind,
     random: Random,
     /// The mappings so far, and their pages.
     mappings: Vec<(MappingKind, u64)>,
 }
 
 impl<'a> Drawer<'a> {
-    /// The script with this number on a machine.
-    pub fn script(machine: &'a Machine, number: u64) -> Script {
-        let mut drawer = Self { machine, random: Random::new(number), mappings: Vec::new() };
+    /// A script on a machine.
+    pub fn script(machine: &'a Machine, ScriptId { kind, number }: ScriptId) -> Script {
+        let mut drawer = Self { machine, kind, random: Random::new(number), mappings: Vec::new() };
         let nodes = machine.nodes_with_memory();
         let weights = nodes.iter().map(|node| (node, 1 + drawer.random.below(4) as u32)).collect();
-        let calls = (0..CALLS).map(|_| drawer.call()).collect();
+        let first = (kind == ScriptKind::Thp).then(|| drawer.huge_pages());
+        let calls = first.into_iter().chain((0..CALLS).map(|_| drawer.call())).collect();
         Script { weights, calls }
     }
 
     fn call(&mut self) -> Call {
+        match self.kind {
+            ScriptKind::Calls => {}
+            ScriptKind::Thp if self.random.percent(8) => return self.huge_pages(),
+            // A thread that can do something is chosen from the beginning.
+            ScriptKind::Threads if self.random.percent(30) => {
+                return Call::Thread(self.random.below(THREADS) as usize);
+            }
+            ScriptKind::Pools if self.random.percent(50) => return self.pool(),
+            ScriptKind::Thp | ScriptKind::Threads | ScriptKind::Pools => {}
+        }
         if self.mappings.is_empty() || self.random.percent(9) {
             return self.map();
         }
@@ -54,7 +72,17 @@ impl<'a> Drawer<'a> {
         }
     }
 
+    fn huge_pages(&mut self) -> Call {
+        Call::HugePages(self.random.one(&ENABLED), self.random.one(&DEFRAG))
+    }
+
     fn map(&mut self) -> Call {
+        if self.kind == ScriptKind::Thp && self.random.percent(70) {
+            let lead = self.random.below(BLOCK);
+            let pages = lead + BLOCK * (1 + self.random.below(2)) + self.random.below(BLOCK);
+            self.mappings.push((MappingKind::Plain(lead), pages));
+            return Call::Map(MappingKind::Plain(lead), pages);
+        }
         let (kind, pages) = match self.random.below(100) {
             0..60 => (MappingKind::Small, 1 + self.random.below(MOST_PAGES)),
             60..80 => (MappingKind::File(self.random.below(8)), 1 + self.random.below(MOST_PAGES)),
@@ -86,6 +114,12 @@ impl<'a> Drawer<'a> {
     }
 
     fn pool_step(&mut self, pages: u64) -> PoolStep {
+        if self.kind == ScriptKind::Pools && self.random.percent(30) {
+            let nodes: Vec<NodeId> = self.machine.nodes_with_memory().iter().collect();
+            let node = self.random.percent(60).then(|| self.random.one(&nodes));
+            let most = if node.is_some() { 4 } else { 8 };
+            return PoolStep::Resize(node, self.random.below(most));
+        }
         match self.random.below(100) {
             0..55 => PoolStep::Touch(self.random.below(pages)),
             55..75 => PoolStep::Move(self.random.below(pages), self.any_node()),
@@ -106,6 +140,13 @@ impl<'a> Drawer<'a> {
     /// Some pages one after the other; whole huge ones.
     fn part(&mut self) -> Part {
         let (mapping, kind, pages) = self.mapping();
+        if let MappingKind::Plain(_) = kind {
+            let edges: Vec<u64> = (0..=pages).filter(|page| kind.has_edge(*page, pages)).collect();
+            let at = self.random.below(edges.len() as u64 - 1);
+            let end = at + 1 + self.random.below(edges.len() as u64 - 1 - at);
+            let (first, end) = (edges[at as usize], edges[end as usize]);
+            return Part { mapping, first, count: end - first };
+        }
         let unit = if kind == MappingKind::Huge { BLOCK } else { 1 };
         let first = self.random.below(pages / unit);
         let count = 1 + self.random.below(pages / unit - first);

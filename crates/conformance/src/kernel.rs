@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use nodewise_machine::NodeCounters;
+use nodewise_machine::{NodeCounters, NodeId};
 
 const NODES: &str = "/sys/devices/system/node";
 
@@ -36,6 +36,26 @@ pub fn list(text: &str) -> Vec<u32> {
 /// The kernel has no nodes.
 pub fn online_nodes() -> Vec<u32> {
     list(&line(&format!("{NODES}/online")).expect("the guest has nodes"))
+}
+
+/// Free blocks of a node of at least 2^`order` pages, by `/proc/buddyinfo`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn free_blocks(node: NodeId, order: u32) -> Result<u64, String> {
+    let head = format!("Node {node}, zone");
+    let text = line("/proc/buddyinfo")?;
+    // The zone's name comes first, then the blocks of order 0, 1, ...
+    let blocks = |line: &str| {
+        let counts = line.strip_prefix(&head)?.split_ascii_whitespace().skip(1 + order as usize);
+        Some(
+            (0..)
+                .zip(counts.filter_map(|count| count.parse::<u64>().ok()))
+                .map(|(more, count)| count << more)
+                .sum::<u64>(),
+        )
+    };
+    Ok(text.lines().filter_map(blocks).sum())
 }
 
 /// The counters of every node.

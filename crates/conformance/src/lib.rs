@@ -10,9 +10,9 @@
 //! # Modules
 //!
 //! - `random.rs` numbers from a seed; `machines.rs` drawn machines
-//! - `script.rs` scripts as data, `drawer.rs` drawing them, `text.rs` scripts in words
+//! - `kind.rs` kinds of scripts; `script.rs` scripts as data, `drawer.rs` drawing them, `text.rs` scripts in words
 //! - `arena.rs` a guest in which scripts are played; `stage.rs` one script in the kernel and in the model: in `stage/` a child
-//!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts
+//!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts; `threads.rs` its threads
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
 //! - `trace.rs` what the model predicted in a play
 //! - `outcome.rs` the outcome of a script as a guest reports it; `reproducer.rs` a C program that repeats a script
@@ -27,6 +27,7 @@ pub mod cpuset;
 pub mod difference;
 pub mod drawer;
 pub mod kernel;
+pub mod kind;
 pub mod machines;
 pub mod nodes;
 pub mod outcome;
@@ -38,10 +39,12 @@ pub mod setting;
 pub mod shrink;
 mod stage;
 mod text;
+mod threads;
 pub mod trace;
 
 pub use arena::{Arena, Prediction};
 pub use difference::{Difference, Trouble};
 pub use drawer::Drawer;
+pub use kind::{ScriptId, ScriptKind};
 pub use outcome::{Found, Outcome, Shrinking};
 pub use script::Script;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::arena::Arena;
 use crate::difference::{Aspect, Difference, Trouble};
 use crate::drawer::Drawer;
+use crate::kind::ScriptId;
 use crate::reproducer;
 use crate::script::Script;
 use crate::shrink::shrunk;
@@ -51,9 +52,9 @@ pub enum Shrinking {
 }
 
 impl Outcome {
-    /// Plays the script with this number of a machine, and shrinks it when it differs.
-    pub fn new(arena: &Arena, number: u64, shrinking: Shrinking) -> Self {
-        let script = Drawer::script(&arena.machine, number);
+    /// Plays a script of a machine, and shrinks it when it differs.
+    pub fn new(arena: &Arena, id: ScriptId, shrinking: Shrinking) -> Self {
+        let script = Drawer::script(&arena.machine, id);
         match arena.play(&script) {
             (Ok(()), _) => Self::Same,
             (Err(Trouble::Failed(why)), _) => Self::Failed(why),
@@ -63,9 +64,9 @@ impl Outcome {
         }
     }
 
-    /// The line of the script with a number.
-    pub fn line(&self, number: u64) -> String {
-        let number = number.to_string();
+    /// The line of a script.
+    pub fn line(&self, id: ScriptId) -> String {
+        let number = id.to_string();
         match self {
             Self::Same => fields(&["same", &number]),
             Self::Failed(why) => fields(&["failed", &number, why]),
@@ -81,10 +82,10 @@ impl Outcome {
         }
     }
 
-    /// Reads such a line: the script's number and its outcome.
-    pub fn parse(line: &str) -> Option<(u64, Self)> {
+    /// Reads such a line: the script and its outcome.
+    pub fn parse(line: &str) -> Option<(ScriptId, Self)> {
         let mut fields = line.split('\t').map(unescaped);
-        let (kind, number) = (fields.next()?, fields.next()?.parse().ok()?);
+        let (kind, id) = (fields.next()?, ScriptId::parse(&fields.next()?)?);
         let outcome = match kind.as_str() {
             "same" => Self::Same,
             "failed" => Self::Failed(fields.next()?),
@@ -106,7 +107,7 @@ impl Outcome {
             }
             _ => return None,
         };
-        Some((number, outcome))
+        Some((id, outcome))
     }
 }
 
@@ -170,16 +171,26 @@ fn unescaped(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::ScriptKind;
     use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
     #[test]
     fn a_line_that_is_none_is_refused() {
-        for line in
-            ["", "same", "same\tx", "differs\t1\tanswer", "other\t1", "differs\t1\tx\ta\tb\tc\t1\t2\t3\tp"]
-        {
+        for line in [
+            "",
+            "same",
+            "same\tx",
+            "same\t7",
+            "differs\tthp-1\tanswer",
+            "other\tthp-1",
+            "differs\tthp-1\tx\ta\tb\tc\t1\t2\t3\tp",
+        ] {
             assert_eq!(Outcome::parse(line), None, "{line}");
         }
-        assert_eq!(Outcome::parse("same\t7"), Some((7, Outcome::Same)));
+        assert_eq!(
+            Outcome::parse("same\tthp-7"),
+            Some((ScriptId { kind: ScriptKind::Thp, number: 7 }, Outcome::Same))
+        );
     }
 
     proptest! {
@@ -188,6 +199,7 @@ mod tests {
             texts: [String; 4],
             calls: Vec<String>,
             aspect in prop::sample::select(&Aspect::ALL[..]),
+            kind in prop::sample::select(&ScriptKind::ALL[..]),
             number: u64,
             counts in any::<[u16; 3]>(),
         ) {
@@ -201,9 +213,10 @@ mod tests {
                 repeated: repeated.into(),
                 program,
             }));
-            let line = outcome.line(number);
+            let id = ScriptId { kind, number };
+            let line = outcome.line(id);
             prop_assert_eq!(line.lines().count(), 1);
-            prop_assert_eq!(Outcome::parse(&line), Some((number, outcome)));
+            prop_assert_eq!(Outcome::parse(&line), Some((id, outcome)));
         }
 
         #[test]

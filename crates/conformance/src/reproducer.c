@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +198,15 @@ MAYBE_UNUSED static word map_huge(word address, word pages)
     return start;
 }
 
+/* Small pages on both sides: the kernel would make one mapping of neighbours that are alike. */
+MAYBE_UNUSED static word map_plain(word address, word pages)
+{
+    word start = must_map(address - HUGE, pages * PAGE + 2 * HUGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise((void *)start, HUGE, MADV_NOHUGEPAGE);
+    madvise((void *)(start + HUGE + pages * PAGE), HUGE, MADV_NOHUGEPAGE);
+    return start + HUGE;
+}
+
 /* The turns of a file begin at the number of its inode, so another page of it is the first. */
 MAYBE_UNUSED static word map_file(word address, word pages, word inode, word first, word period)
 {
@@ -370,6 +381,55 @@ MAYBE_UNUSED static void pool(int node, const char *file, word pages, int check)
     printf("\n");
 }
 
+MAYBE_UNUSED static void whole_pool(word pages)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lu", pages);
+    must_put("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", text);
+}
+
+struct thread {
+    sem_t go, done;
+    void (*stretch)(void);
+};
+
+static struct thread threads[8];
+
+static void *thread_body(void *own)
+{
+    struct thread *thread = own;
+    for (;;) {
+        while (sem_wait(&thread->go))
+            continue;
+        thread->stretch();
+        sem_post(&thread->done);
+    }
+    return NULL;
+}
+
+/* It has the policy and the CPUs of the thread that starts it. */
+MAYBE_UNUSED static void start_thread(int number)
+{
+    pthread_t started;
+    sem_init(&threads[number].go, 0, 0);
+    sem_init(&threads[number].done, 0, 0);
+    if (pthread_create(&started, NULL, thread_body, &threads[number]))
+        quit("pthread_create");
+}
+
+/* The first is the one that runs main. */
+MAYBE_UNUSED static void go_on_in(int number, void (*stretch)(void))
+{
+    if (!number) {
+        stretch();
+        return;
+    }
+    threads[number].stretch = stretch;
+    sem_post(&threads[number].go);
+    while (sem_wait(&threads[number].done))
+        continue;
+}
+
 /* Six counters in the kernel's order. Nothing here takes a page after the first call. */
 MAYBE_UNUSED static void counters(int node, word *values)
 {
@@ -389,11 +449,11 @@ MAYBE_UNUSED static void counters(int node, word *values)
     }
 }
 
-MAYBE_UNUSED static void counted(int node, const word *before, const word *after, const word *gains, word room, word room_of_misses)
+MAYBE_UNUSED static void counted(int node, const word *before, const word *after, const word *gains, const word *rooms)
 {
     static const char *names[] = {"numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"};
     for (int at = 0; at < 6; at++) {
-        word more = at == 1 || at == 2 ? room_of_misses : room, gained = after[at] - before[at];
+        word more = rooms[at], gained = after[at] - before[at];
         printf("%s of node %d: gained %lu", names[at], node, gained);
         if (gained < gains[at] || gained > gains[at] + more) {
             printf("   <- expected: %lu, and at most %lu more", gains[at], more);

@@ -7,7 +7,6 @@ use nodewise_machine::{CpuId, Machine, MemPolicy, NodeId, NodeSet};
 use nodewise_model::{Change, Release};
 use nodewise_syscall::{BindOptions, PageScope};
 
-use crate::counters::Background;
 use crate::difference::{Aspect, Difference};
 use crate::nodes::Nodes;
 use crate::script::{Call, MappingKind, Member, Part, PoolStep, Script, Step};
@@ -30,13 +29,20 @@ pub fn program(script: &Script, trace: &Trace, machine: &Machine, difference: Op
         forks: 0,
         programs: 0,
         pools: 0,
+        threads: vec![0],
+        current: 0,
+        stretches: Vec::new(),
         body: String::new(),
     };
     writer.settings(script);
     writer.calls(script);
     writer.end(script);
-    let (body, programs) = (&writer.body, programs(trace));
-    format!("{}{HEAD}\n{programs}\n{MAIN}{body}    return finish();\n}}\n", comment(script, difference))
+    let programs = programs(trace);
+    let (functions, body) = writer.stretches();
+    format!(
+        "{}{HEAD}\n{programs}\n{functions}{MAIN}{body}    return finish();\n}}\n",
+        comment(script, difference)
+    )
 }
 
 const MAIN: &str = "\
@@ -105,6 +111,11 @@ struct Writer<'a> {
     forks: usize,
     programs: usize,
     pools: usize,
+    /// The numbers of the threads in the order in which they start, and the place of the one that makes the calls.
+    threads: Vec<usize>,
+    current: usize,
+    /// The stretches of calls before it: the place of the thread of each, and its lines.
+    stretches: Vec<(usize, String)>,
     body: String,
 }
 
@@ -112,6 +123,37 @@ impl Writer<'_> {
     fn line(&mut self, line: impl Display) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.body, "    {line}");
+    }
+
+    /// Lets a thread go on, which the one so far starts where there is none yet.
+    fn go_on_in(&mut self, number: usize) {
+        let known = self.threads.iter().position(|other| *other == number);
+        let next = known.unwrap_or(self.threads.len());
+        if known.is_none() {
+            self.threads.push(number);
+            self.line(format_args!("start_thread({next});"));
+        }
+        self.stretches.push((self.current, std::mem::take(&mut self.body)));
+        self.current = next;
+    }
+
+    /// The functions of what each thread does, and the lines that call them; of one thread the lines alone.
+    fn stretches(mut self) -> (String, String) {
+        if self.stretches.is_empty() {
+            let maps = (0..self.mappings)
+                .fold(String::new(), |text, number| text + &format!("    word m{number};\n"));
+            return (String::new(), maps + &self.body);
+        }
+        self.stretches.push((self.current, std::mem::take(&mut self.body)));
+        let mut functions: String =
+            (0..self.mappings).map(|number| format!("static word m{number};\n")).collect();
+        let mut body = String::new();
+        for (at, (thread, lines)) in self.stretches.iter().enumerate() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(functions, "static void stretch{at}(void)\n{{\n{lines}}}\n");
+            let _ = writeln!(body, "    go_on_in({thread}, stretch{at});");
+        }
+        (functions, body)
     }
 
     /// A call with its answer; nothing where the play ended before it.
@@ -127,9 +169,11 @@ impl Writer<'_> {
 
     fn settings(&mut self, script: &Script) {
         self.line("put(\"/proc/sys/kernel/numa_balancing\", \"0\");");
+        self.huge_pages("madvise", "madvise");
         self.line(
             "put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs\", \"4294967295\");",
         );
+        self.line("put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none\", \"0\");");
         if script.weights.iter().any(|(_, weight)| *weight != 1) {
             for (node, weight) in &script.weights {
                 let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}");
@@ -139,6 +183,12 @@ impl Writer<'_> {
         if script.calls.iter().any(|call| matches!(call, Call::Restrict(_))) {
             let (cpus, nodes) = (self.machine.online_cpus(), self.machine.nodes_with_memory());
             self.line(format_args!("enter_cpuset(\"{cpus}\", \"{nodes}\");"));
+        }
+    }
+
+    fn huge_pages(&mut self, enabled: &str, defrag: &str) {
+        for (file, value) in [("enabled", enabled), ("defrag", defrag)] {
+            self.line(format_args!("put(\"/sys/kernel/mm/transparent_hugepage/{file}\", \"{value}\");"));
         }
     }
 
@@ -166,6 +216,14 @@ impl Writer<'_> {
                 self.answered(&text, format_args!("set_policy({})", arguments(policy)))
             }
             Call::Map(..) => self.map(),
+            Call::HugePages(enabled, defrag) => {
+                self.huge_pages(enabled, defrag);
+                self.answers.next().map(drop)
+            }
+            Call::Thread(number) => {
+                self.go_on_in(*number);
+                Some(())
+            }
             Call::Touch(mapping, pages) => self.touch(*mapping, pages, is_last && self.counts),
             Call::Bind(part, policy, options) => self.answered(&text, bound(*part, policy, *options)),
             Call::SetHome(Part { mapping, first, count }, node) => {
@@ -211,13 +269,14 @@ impl Writer<'_> {
         self.mappings += 1;
         let call = match kind {
             MappingKind::Small => format!("map_small({address:#x}, {pages})"),
+            MappingKind::Plain(_) => format!("map_plain({address:#x}, {pages})"),
             MappingKind::Huge => format!("map_huge({address:#x}, {pages})"),
             MappingKind::File(first) => {
                 let (inode, period) = (inode.unwrap_or_default(), self.period);
                 format!("map_file({address:#x}, {pages}, {inode}, {first}, {period}UL)")
             }
         };
-        self.line(format_args!("word m{number} = {call};"));
+        self.line(format_args!("m{number} = {call};"));
         Some(())
     }
 
@@ -239,12 +298,13 @@ impl Writer<'_> {
         for (at, node) in nodes.iter().enumerate() {
             self.line(format_args!("counters({node}, after[{at}]);"));
         }
-        let (room, misses) = Background::with_room(pages.len() as u64).numbers();
+        let rooms =
+            crate::counters::FIELDS.map(|(name, _)| self.trace.background.room(name).to_string()).join(", ");
         for (at, node) in nodes.iter().enumerate() {
             let counters = gains.get(node).copied().unwrap_or_default();
             let values = crate::counters::FIELDS.map(|(_, field)| field(&counters).to_string()).join(", ");
             self.line(format_args!(
-                "counted({node}, before[{at}], after[{at}], (word[]){{{values}}}, {room}, {misses});"
+                "counted({node}, before[{at}], after[{at}], (word[]){{{values}}}, (word[]){{{rooms}}});"
             ));
         }
         Some(())
@@ -300,6 +360,11 @@ impl Writer<'_> {
     fn pool(&mut self, pools: &[(NodeId, u64)], pages: u64, steps: &[PoolStep]) -> Option<()> {
         let number = self.pools;
         self.pools += 1;
+        if let Some((first, _)) = pools.first() {
+            // The next page of the whole pool is looked for from the node that was written last.
+            self.line(format_args!("pool({first}, \"nr_hugepages\", 1, 0);"));
+            self.line(format_args!("pool({first}, \"nr_hugepages\", 0, 0);"));
+        }
         for (node, count) in pools {
             self.line(format_args!("pool({node}, \"nr_hugepages\", {count}, 0);"));
         }
@@ -330,6 +395,13 @@ impl Writer<'_> {
     fn pool_step(&mut self, step: &PoolStep, number: usize, pages: u64) -> Option<()> {
         let text = step.text();
         match step {
+            PoolStep::Resize(node, pages) => {
+                match node {
+                    Some(node) => self.line(format_args!("pool({node}, \"nr_hugepages\", {pages}, 0);")),
+                    None => self.line(format_args!("whole_pool({pages});")),
+                }
+                Some(())
+            }
             PoolStep::Touch(page) => {
                 let start = format!("(void *)(p{number} + {page} * HUGE)");
                 self.answered(&text, format_args!("madvise({start}, PAGE, MADV_POPULATE_WRITE)"))

@@ -17,6 +17,19 @@ pub enum MappingKind {
     Huge,
     /// A file of tmpfs, from this page of it on.
     File(u64),
+    /// Memory without advice, with this many pages before the first place of a huge one.
+    Plain(u64),
+}
+
+impl MappingKind {
+    /// Whether a part of a mapping of this kind begins or ends where huge pages do.
+    pub const fn has_edge(self, page: u64, pages: u64) -> bool {
+        match self {
+            Self::Huge => page % BLOCK == 0,
+            Self::Plain(lead) => page == 0 || page == pages || page % BLOCK == lead,
+            Self::Small | Self::File(_) => true,
+        }
+    }
 }
 
 /// A step while a program has a child that shares its memory.
@@ -59,6 +72,10 @@ pub enum Call {
     Move(usize, Vec<(u64, NodeId)>),
     /// Start a program that touches this many pages.
     Program(u64),
+    /// `transparent_hugepage/enabled` and `transparent_hugepage/defrag`.
+    HugePages(&'static str, &'static str),
+    /// Go on in the thread with this number, which the thread so far starts where there is none yet; 0 is the first.
+    Thread(usize),
     /// Keep a mapping from children, from now on.
     Keep(usize),
     /// Have a child for so long.
@@ -78,6 +95,8 @@ pub enum PoolStep {
     Bind(MemPolicy, BindOptions),
     Move(u64, NodeId),
     Migrate(NodeSet, NodeSet),
+    /// Write the number of pages of the pool, or of a node's part of it.
+    Resize(Option<NodeId>, u64),
 }
 
 /// A script, and the weights that nodes have while it runs.

@@ -124,7 +124,13 @@ fn simpler(call: &Call) -> Vec<Call> {
                 Call::Pool { pools: pools.clone(), pages, steps: within.cloned().collect() }
             })
             .collect(),
-        Call::RunOn(_) | Call::Map(..) | Call::SetHome(..) | Call::Restrict(_) | Call::Keep(_) => Vec::new(),
+        Call::RunOn(_)
+        | Call::Map(..)
+        | Call::SetHome(..)
+        | Call::Restrict(_)
+        | Call::Keep(_)
+        | Call::HugePages(..)
+        | Call::Thread(_) => Vec::new(),
     }
 }
 
@@ -190,12 +196,18 @@ fn smaller(part: Part) -> Vec<Part> {
 mod tests {
     use super::*;
     use crate::drawer::Drawer;
+    use crate::kind::{ScriptId, ScriptKind};
     use crate::script::MappingKind;
     use nodewise_machine::{NodeId, spec};
     use proptest::prelude::{prop_assert, proptest};
+    use proptest::sample::select;
 
     fn machine() -> nodewise_machine::Machine {
         spec::machine("4x(1c 512M); dist=20").unwrap()
+    }
+
+    fn drawn(kind: ScriptKind, number: u64) -> Script {
+        Drawer::script(&machine(), ScriptId { kind, number })
     }
 
     /// Whether every call refers to mappings and pages that exist.
@@ -229,7 +241,6 @@ mod tests {
 
     #[test]
     fn a_fault_of_two_calls_is_shrunk_to_them() {
-        let machine = machine();
         // The fault: a second touch of page 0 of any mapping under a policy that interleaves.
         let differs = |script: &Script| {
             let interleaves = |call: &&Call| matches!(call, Call::SetPolicy(policy) if policy.mode.kernel_word() == "interleave");
@@ -239,7 +250,7 @@ mod tests {
             })
         };
         let found: Vec<Script> = (0..400)
-            .map(|number| Drawer::script(&machine, number))
+            .map(|number| drawn(ScriptKind::Calls, number))
             .filter(|script| differs(script))
             .collect();
         assert!(found.len() > 3, "{}", found.len());
@@ -268,7 +279,7 @@ mod tests {
 
     #[test]
     fn attempts_end() {
-        let script = Drawer::script(&machine(), 1);
+        let script = drawn(ScriptKind::Calls, 1);
         let mut plays = 0;
         // Nothing can be left out.
         let small = shrunk(script.clone(), 7, |_| {
@@ -299,8 +310,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_left_can_be_played(number: u64, choices: Vec<bool>) {
-            let script = Drawer::script(&machine(), number);
+        fn whatever_is_left_can_be_played(number: u64, kind in select(&ScriptKind::ALL[..]), choices: Vec<bool>) {
+            let script = drawn(kind, number);
             prop_assert!(is_sound(&script));
             let mut choices = choices.into_iter().cycle();
             let mut sound = true;

@@ -7,22 +7,27 @@ mod pool;
 use std::ops::Range;
 use std::process::Command;
 
-use nodewise_machine::{CpuSet, MemPolicy, NodeId, NodeSet};
+use nodewise_machine::{CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::Memory;
 use nodewise_model::migrate::Present;
 use nodewise_model::oracle::Task as Modelled;
 use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::thp::TransparentHuge;
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::{Advice, BindOptions, CallError, PageScope, Task, affinity, mempolicy, pages};
 
 use crate::arena::Arena;
 use crate::counters::{Background, Gained, since};
-use crate::difference::{Aspect, Trouble, alike};
+use crate::difference::{Aspect, Difference, Trouble, alike};
+use crate::kernel;
 use crate::nodes::{Nodes, PAGE};
 use crate::program;
-use crate::script::{BLOCK, Call, MappingKind, Part, Script};
+use crate::script::{BLOCK, Call, MappingKind, Part};
 use crate::trace::{Answer, Expected, Trace, answer_text};
 use mapping::Mapping;
+
+/// Free blocks of the size of a huge page on a node, with which the kernel has no reason for small pages.
+const MANY_BLOCKS: u64 = 8;
 
 /// The state of the kernel and of the model in a script so far.
 pub struct Stage<'a> {
@@ -32,6 +37,9 @@ pub struct Stage<'a> {
     task: Modelled,
     memory: Memory,
     trace: Trace,
+    /// The numbers of its threads, in the order in which they have started.
+    threads: Vec<usize>,
+    has_begun: bool,
 }
 
 /// Reads the kernel's answer to a call.
@@ -52,18 +60,31 @@ impl<'a> Stage<'a> {
         let start = arena.machine.nodes_with_cpus().first().unwrap_or(NodeId::new(0));
         // Beside the thread of the script there is that of the guest.
         let task = Modelled::new(around, start).with_threads(2);
-        Self { arena, mappings: Vec::new(), task, memory, trace: Trace::default() }
+        Self {
+            arena,
+            mappings: Vec::new(),
+            task,
+            memory,
+            trace: Trace::default(),
+            threads: vec![0],
+            has_begun: false,
+        }
     }
 
-    /// Plays a script up to the first difference.
-    pub fn play(mut self, script: &Script) -> (Result<(), Trouble>, Trace) {
-        let done = self.steps(script);
-        (done, self.trace)
+    /// The expectations so far.
+    pub fn into_trace(self) -> Trace {
+        self.trace
     }
 
-    fn steps(&mut self, script: &Script) -> Result<(), Trouble> {
-        self.step(&Call::RunOn(self.arena.machine.nodes_with_cpus().first().ok_or("no node has CPUs")?))?;
-        for call in &script.calls {
+    /// Makes calls, up to the first difference.
+    ///
+    /// # Errors
+    /// The difference, or the reason why a call could not be made.
+    pub fn steps(&mut self, calls: &[Call]) -> Result<(), Trouble> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.step(&Call::RunOn(self.arena.machine.nodes_with_cpus().first().ok_or("no node has CPUs")?))?;
+        }
+        for call in calls {
             self.trace.played += 1;
             self.step(call)?;
             self.compare()?;
@@ -91,14 +112,28 @@ impl<'a> Stage<'a> {
                 (of_kernel(mempolicy::set_thread_policy(policy)), of_model(self.task.set_policy(policy)))
             }
             Call::Map(kind, count) => return self.map(*kind, *count),
+            Call::HugePages(enabled, defrag) => {
+                self.arena.set_huge_pages(enabled, defrag)?;
+                self.task.set_huge_pages(TransparentHuge::from_settings(Some(enabled), Some(defrag)));
+                (Ok(()), Ok(()))
+            }
+            Call::Thread(number) => {
+                let known = self.threads.iter().position(|other| other == number);
+                let thread = known.unwrap_or_else(|| self.task.start_thread());
+                if known.is_none() {
+                    self.threads.push(*number);
+                }
+                self.task.continue_as(thread);
+                return Ok(());
+            }
             Call::Touch(mapping, numbers) => return self.touch_counted(*mapping, numbers),
             Call::Bind(part, policy, options) => {
-                let (address, length) = self.bytes(*part);
+                let (address, length) = self.whole_places(*part)?;
                 let ours = self.task.bind(self.pages(*part), policy, present(*options), &mut self.memory);
                 (of_kernel(mempolicy::bind_range(address, length, policy, *options)), of_model(ours))
             }
             Call::SetHome(part, node) => {
-                let (address, length) = self.bytes(*part);
+                let (address, length) = self.whole_places(*part)?;
                 let ours = self.task.set_home(self.pages(*part), *node);
                 (of_kernel(mempolicy::set_home_node(address, length, *node)), of_model(ours))
             }
@@ -131,6 +166,7 @@ impl<'a> Stage<'a> {
         let pages = first..first + count;
         match (kind, mapping.inode()) {
             (MappingKind::Huge, _) => self.task.map_huge(pages),
+            (MappingKind::Plain(_), _) => self.task.map_plain(pages),
             (MappingKind::File(from), Some(inode)) => self.task.map_file(pages, inode, from),
             _ => self.task.map(pages),
         }
@@ -147,18 +183,39 @@ impl<'a> Stage<'a> {
         done?;
         let ours = since(self.memory.counters(), &before);
         let ours = self.trace.gains.insert(ours);
-        gained.compare(ours, Background::with_room(numbers.len() as u64))
+        let background = Background::with_room(numbers.len() as u64);
+        let interleaves =
+            matches!(self.task.in_force().mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
+        let background = if interleaves { background } else { background.without_turns() };
+        self.trace.background = background;
+        gained.compare(ours, background)
     }
 
     fn touch(&mut self, mapping: usize, number: u64) -> Result<(), Trouble> {
         let (page, mapping) = (self.page(mapping, number), &mut self.mappings[mapping]);
         mapping.write(number)?;
-        if mapping.kind == MappingKind::Huge && is_alone(Task::CURRENT, page)? {
+        if has_huge_pages(mapping.kind) && is_alone(Task::CURRENT, page)? {
+            self.compare_block(page)?;
             self.task.touch_small(page, &mut self.memory);
         } else {
             self.task.touch(page, &mut self.memory);
         }
         Ok(())
+    }
+
+    /// Whether the kernel has a reason for a small page instead of a huge one: few blocks of that size are free on its node.
+    fn compare_block(&self, page: u64) -> Result<(), Trouble> {
+        let Some(node) = self.task.huge_node_of(page, &self.memory) else { return Ok(()) };
+        let free = kernel::free_blocks(node, self.memory.huge_order())?;
+        if free < MANY_BLOCKS {
+            return Ok(());
+        }
+        Err(Trouble::Differs(Difference {
+            aspect: Aspect::Pages,
+            what: "the size of a page".to_owned(),
+            kernel: format!("small, with {free} blocks free on node {node}"),
+            model: format!("huge, on node {node}"),
+        }))
     }
 
     fn move_pages(&mut self, mapping: usize, moves: &[(u64, NodeId)]) -> (Answer, Answer) {
@@ -199,6 +256,17 @@ impl<'a> Stage<'a> {
 
     fn whole(&self, mapping: usize) -> Part {
         Part { mapping, first: 0, count: self.mappings[mapping].pages() }
+    }
+
+    /// The same of a part that ends where huge pages do: one of another policy within a place would leave it small pages.
+    fn whole_places(&self, part: Part) -> Result<(usize, usize), Trouble> {
+        let mapping = &self.mappings[part.mapping];
+        let plain = matches!(mapping.kind, MappingKind::Plain(_));
+        let is_edge = |page| mapping.kind.has_edge(page, mapping.pages());
+        if plain && !(is_edge(part.first) && is_edge(part.first + part.count)) {
+            return Err("a policy of part of a huge page's place is not compared".into());
+        }
+        Ok(self.bytes(part))
     }
 
     /// Address and length in bytes.
@@ -254,6 +322,11 @@ const fn present(options: BindOptions) -> Present {
         (None, true) => Present::Refuse,
         (None, false) => Present::Stay,
     }
+}
+
+/// Whether memory of a mapping can be in huge pages.
+const fn has_huge_pages(kind: MappingKind) -> bool {
+    matches!(kind, MappingKind::Huge | MappingKind::Plain(_))
 }
 
 /// Whether a page has nothing beside it in the place of a huge one: where nowhere was a free block of 2 MiB

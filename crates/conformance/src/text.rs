@@ -51,6 +51,10 @@ impl Call {
             Self::Migrate(old, new) => format!("migrate_pages({}, {})", set(old), set(new)),
             Self::Move(mapping, moves) => format!("move_pages(m{mapping}: {})", pairs(moves, " to node ")),
             Self::Program(pages) => format!("start a program that writes to {pages} pages"),
+            Self::HugePages(enabled, defrag) => {
+                format!("transparent_hugepage/enabled = {enabled}, defrag = {defrag}")
+            }
+            Self::Thread(number) => format!("in thread {number}"),
             Self::Keep(mapping) => format!("madvise(m{mapping}, MADV_DONTFORK)"),
             Self::Fork(steps) => {
                 format!("fork a child: {}", joined(steps.iter().map(Step::text)))
@@ -90,6 +94,8 @@ impl PoolStep {
             Self::Bind(policy, options) => format!("mbind(p, {policy}{})", options_text(*options)),
             Self::Move(page, node) => format!("move_pages(p: {page} to node {node})"),
             Self::Migrate(old, new) => format!("migrate_pages({}, {})", set(old), set(new)),
+            Self::Resize(None, pages) => format!("nr_hugepages = {pages}"),
+            Self::Resize(Some(node), pages) => format!("nr_hugepages of node {node} = {pages}"),
         }
     }
 }
@@ -102,6 +108,9 @@ fn mapped(kind: MappingKind, pages: u64) -> String {
     match kind {
         MappingKind::Small => format!("{pages} pages"),
         MappingKind::Huge => format!("{pages} pages with MADV_HUGEPAGE"),
+        MappingKind::Plain(lead) => {
+            format!("{pages} pages without advice, a huge page could begin at page {lead}")
+        }
         MappingKind::File(0) => format!("{pages} pages of a file of tmpfs"),
         MappingKind::File(first) => format!("{pages} pages of a file of tmpfs, from its page {first} on"),
     }

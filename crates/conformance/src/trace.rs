@@ -2,7 +2,7 @@
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
-use crate::counters::Counted;
+use crate::counters::{Background, Counted};
 use crate::nodes::Nodes;
 use crate::script::{MappingKind, Member};
 
@@ -57,6 +57,8 @@ pub struct Trace {
     pub pools: Vec<ExpectedPool>,
     /// The gains of the counters by the last pages that were touched.
     pub gains: Option<Counted>,
+    /// Room for what the kernel counted beside.
+    pub background: Background,
     /// After the last call that was looked at.
     pub expected: Option<Expected>,
     /// Calls that were begun.

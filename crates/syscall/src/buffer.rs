@@ -82,6 +82,25 @@ impl NodeBuffer {
     /// # Errors
     /// As [`NodeBuffer::new`].
     pub fn reserve(length: Bytes, kind: PageKind, policy: Option<&MemPolicy>) -> Result<Self, CallError> {
+        let (buffer, mapped) = Self::mapped(length, kind, policy)?;
+        buffer.advise(mapped)?;
+        if let Some(policy) = policy {
+            bind_range(buffer.address(), mapped, policy, BindOptions::default())?;
+        }
+        Ok(buffer)
+    }
+
+    /// Maps a buffer that begins where a huge page can, without any advice: the system's settings decide about its pages, and
+    /// children have it.
+    ///
+    /// # Errors
+    /// As [`NodeBuffer::reserve`].
+    pub fn unadvised(length: Bytes) -> Result<Self, CallError> {
+        Self::mapped(length, PageKind::TransparentHuge, None).map(|(buffer, _)| buffer)
+    }
+
+    /// A buffer without advice or policy, and the bytes of its mapping.
+    fn mapped(length: Bytes, kind: PageKind, policy: Option<&MemPolicy>) -> Result<(Self, usize), CallError> {
         let refused = |errno| CallError::new(Call::Mmap { length, pages: kind }, errno);
         if length == Bytes::new(0) {
             // mmap(2) would say so, but for the room that huge pages are aligned in.
@@ -96,12 +115,7 @@ impl NodeBuffer {
         // SAFETY: `skipped` is less than `alignment`, so the result lies inside the mapping of
         // `mapped + alignment` bytes, with at least `mapped` bytes behind it.
         let start = unsafe { mapping.start.add(skipped) };
-        let buffer = Self { start, length: asked, mapping, kind, policy: policy.cloned() };
-        buffer.advise(mapped)?;
-        if let Some(policy) = policy {
-            bind_range(buffer.address(), mapped, policy, BindOptions::default())?;
-        }
-        Ok(buffer)
+        Ok((Self { start, length: asked, mapping, kind, policy: policy.cloned() }, mapped))
     }
 
     /// Reports the kernel which pages to use, and for whom.

@@ -81,6 +81,10 @@ pub struct SharedMemory {
     kind: Kind,
 }
 
+// SAFETY: the mapping belongs to this value alone, no thread is special to it, and nothing is read or written through the
+// pointer but by the kernel, which unmaps it when this is dropped.
+unsafe impl Send for SharedMemory {}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,

@@ -6,10 +6,10 @@ use nodewise_model::oracle::task::family::Family;
 use nodewise_syscall::fork::Twin;
 use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
 
-use super::{Stage, is_alone, of_kernel, of_model};
+use super::{Stage, has_huge_pages, is_alone, of_kernel, of_model};
 use crate::difference::{Aspect, Trouble, alike};
 use crate::nodes::{Nodes, PAGE};
-use crate::script::{MappingKind, Member, Step};
+use crate::script::{Member, Step};
 use crate::trace::Answer;
 
 impl Stage<'_> {
@@ -48,7 +48,7 @@ impl Stage<'_> {
                 (of_kernel(mempolicy::set_thread_policy(policy)), of_model(ours))
             }
             Step::Bind(part, policy) => {
-                let ((address, length), pages) = (self.bytes(*part), self.pages(*part));
+                let ((address, length), pages) = (self.whole_places(*part)?, self.pages(*part));
                 let memory = &mut self.memory;
                 let ours =
                     family.call(Member::Parent, |task| task.bind(pages, policy, Present::Stay, memory));
@@ -83,7 +83,7 @@ impl Stage<'_> {
         };
         // Around a page that is there others may be missing, too: zeros of a huge page that has moved.
         let is_new = family.member(member).node_of(page).is_none();
-        if is_new && self.mappings[mapping].kind == MappingKind::Huge && is_alone(task, page)? {
+        if is_new && has_huge_pages(self.mappings[mapping].kind) && is_alone(task, page)? {
             family.member_mut(member).touch_small(page, &mut self.memory);
         } else {
             family.write(member, page, &mut self.memory);

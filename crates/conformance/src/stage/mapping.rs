@@ -10,7 +10,7 @@ use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, CallError, NodeBuffer, PageKind};
 
 use crate::nodes::PAGE;
-use crate::script::MappingKind;
+use crate::script::{BLOCK, MappingKind};
 use crate::trace::MadeMapping;
 
 /// A file of tmpfs: guests have one at /run.
@@ -18,6 +18,9 @@ const FILE: &str = "/run/nodewise-script";
 
 enum Memory {
     Own(NodeBuffer),
+    /// The pages of a buffer from one on, and their number. Those around them are kept to small pages: the kernel would make one
+    /// mapping of neighbours that are alike, and huge pages across their border.
+    Within(NodeBuffer, u64, u64),
     /// With the number of its inode.
     File(SharedMemory, u64),
 }
@@ -44,6 +47,7 @@ impl Mapping {
         let memory = match kind {
             MappingKind::Huge => own(PageKind::TransparentHuge).map_err(say)?,
             MappingKind::Small => own(PageKind::Small).map_err(say)?,
+            MappingKind::Plain(lead) => plain(lead, pages).map_err(say)?,
             MappingKind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
         };
         Ok(Self { kind, memory })
@@ -53,6 +57,7 @@ impl Mapping {
     pub fn address(&self) -> usize {
         match &self.memory {
             Memory::Own(buffer) => buffer.address(),
+            Memory::Within(buffer, first, _) => buffer.address() + (first * PAGE) as usize,
             Memory::File(memory, _) => memory.address(),
         }
     }
@@ -61,6 +66,7 @@ impl Mapping {
     pub fn pages(&self) -> u64 {
         match &self.memory {
             Memory::Own(buffer) => buffer.length().get() / PAGE,
+            Memory::Within(_, _, pages) => *pages,
             Memory::File(memory, _) => memory.length() as u64 / PAGE,
         }
     }
@@ -89,11 +95,24 @@ impl Mapping {
         let at = (number * PAGE) as usize;
         match &mut self.memory {
             Memory::Own(buffer) => buffer.as_mut_slice()[at] = 1,
+            Memory::Within(buffer, first, _) => buffer.as_mut_slice()[(*first * PAGE) as usize + at] = 1,
             Memory::File(memory, _) => advise(memory.address() + at, PAGE as usize, Advice::Populate)
                 .map_err(|error| error.to_string())?,
         }
         Ok(())
     }
+}
+
+/// Memory without advice whose first place for a huge page is behind this many pages.
+fn plain(lead: u64, pages: u64) -> Result<Memory, CallError> {
+    // A huge page of others before it, and one behind it.
+    let all = (pages.next_multiple_of(BLOCK) + 2 * BLOCK) * PAGE;
+    let buffer = NodeBuffer::unadvised(Bytes::new(all))?;
+    let first = BLOCK - lead;
+    let (start, end) = (buffer.address(), ((first + pages) * PAGE) as usize);
+    advise(start, (first * PAGE) as usize, Advice::SmallPages)?;
+    advise(start + end, all as usize - end, Advice::SmallPages)?;
+    Ok(Memory::Within(buffer, first, pages))
 }
 
 /// Part of a new file, whose name is gone again.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nodewise_conformance::ScriptKind;
 use nodewise_lab::KernelChoice;
 use nodewise_machine::{Bytes, KernelRelease, duration};
 
@@ -82,6 +83,10 @@ pub struct Check {
     /// Scripts for each machine, 1 to 1000
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "check")]
     pub scripts: u64,
+    /// Kinds of scripts, N of each: calls (memory policy calls of one thread), thp (huge pages of memory without advice),
+    /// threads (policies of several), pools (resized pools of huge pages)
+    #[arg(long, value_name = "KIND,...", default_value = "calls", value_delimiter = ',', value_parser = kind)]
+    pub kind: Vec<ScriptKind>,
     /// Machines to draw
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=10_000), requires = "check")]
     pub machines: u64,
@@ -100,6 +105,12 @@ pub struct Check {
     /// In a guest: the pages that the program of a script takes
     #[arg(long, value_name = "N", hide = true)]
     pub pages: Option<u64>,
+}
+
+/// Reads a kind of scripts.
+fn kind(text: &str) -> Result<ScriptKind, String> {
+    let words: Vec<&str> = ScriptKind::ALL.iter().map(|kind| kind.word()).collect();
+    ScriptKind::from_word(text).ok_or_else(|| format!("expected one of {}", words.join(", ")))
 }
 
 /// Reads a percentage from 0 to 100.

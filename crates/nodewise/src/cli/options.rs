@@ -140,24 +140,26 @@ fn the_page_of_options_is_that_of_the_command_line() {
 }
 
 /// Options whose values have several forms, with the reason.
-const FORMS: [(&str, &str); 7] = [
+const FORMS: [(&str, &str); 8] = [
     ("against", "`fleet report` compares directories"),
     ("count", "`lab` counts cache lines, where others take a number"),
     ("from", "io compares several files, each with a label"),
     ("kernel", "the lab boots an image as well, where others need only the rules of a release"),
+    ("kind", "`lab --check` plays several kinds of scripts, memory is of one kind"),
     ("output", "`fleet plan` writes a directory of scripts"),
     ("pid", "`explain` takes a name as well, where others take several numbers"),
     ("threads", "tune tries several numbers"),
 ];
 
 /// Options with more than one meaning, with the reason.
-const MEANINGS: [(&str, &str); 8] = [
+const MEANINGS: [(&str, &str); 9] = [
     ("against", "`fleet report` compares directories"),
     ("all", "`balance undo` acts on everything, the other verbs show everything"),
     ("count", "the number of what the verb makes: nodes, or intervals; `lab` counts cache lines"),
     ("explain", "`run` explains a placement, `pretend` what the program sees"),
     ("force", "`hugepages undo` overwrites settings, the other verbs overwrite files"),
     ("kernel", "`lab` boots the release, the other verbs model it"),
+    ("kind", "`lab --check` has kinds of scripts, `explain` kinds of memory"),
     ("output", "`fleet plan` writes a directory of scripts"),
     ("pid", "`explain` is about one process, the other verbs leave all others out"),
 ];

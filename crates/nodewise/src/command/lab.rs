@@ -22,7 +22,7 @@ use crate::{input, output};
 /// Runs the verb: the exit code is the command's own.
 pub fn run(args: &Lab, global: &Global) -> Outcome {
     if let Some(scripts) = &args.check.play {
-        return play::run(scripts, args.check.model.as_ref());
+        return play::run(scripts, &args.check.kind, args.check.model.as_ref());
     }
     if let Some(pages) = args.check.pages {
         return play::pages(pages);

@@ -10,6 +10,8 @@ pub struct KernelCheck {
     /// The release whose rules the model follows, and the nearest that the model was compared with.
     pub model: String,
     pub compared: String,
+    /// The kinds of scripts, in the order in which they are played.
+    pub kinds: Vec<&'static str>,
     /// The number of the first drawn machine; `None` for a machine that was named.
     pub seed: Option<u64>,
     pub machines: Vec<CheckedMachine>,
@@ -23,9 +25,17 @@ pub struct CheckedMachine {
     pub append: Option<String>,
     pub qemu: Option<String>,
     /// By number.
-    pub scripts: Vec<(u64, CheckedScript)>,
+    pub scripts: Vec<(ScriptName, CheckedScript)>,
     /// The time that the guest took, boot included.
     pub seconds: u64,
+}
+
+/// A script of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptName {
+    /// A word such as `thp`.
+    pub kind: &'static str,
+    pub number: u64,
 }
 
 /// The outcome of a script.
@@ -60,15 +70,23 @@ pub struct ScriptDifference {
 
 impl KernelCheck {
     /// All scripts with their machines.
-    pub fn scripts(&self) -> impl Iterator<Item = (&CheckedMachine, u64, &CheckedScript)> {
-        self.machines.iter().flat_map(|machine| {
-            machine.scripts.iter().map(move |(number, script)| (machine, *number, script))
-        })
+    pub fn scripts(&self) -> impl Iterator<Item = (&CheckedMachine, ScriptName, &CheckedScript)> {
+        self.machines
+            .iter()
+            .flat_map(|machine| machine.scripts.iter().map(move |(name, script)| (machine, *name, script)))
     }
 
     /// The number of scripts that passed, that differ, and that could not be played.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |is: fn(&CheckedScript) -> bool| self.scripts().filter(|(.., script)| is(script)).count();
+        self.counts_of(None)
+    }
+
+    /// The same of one kind.
+    pub fn counts_of(&self, kind: Option<&str>) -> (usize, usize, usize) {
+        let counts = |name: ScriptName| kind.is_none_or(|kind| name.kind == kind);
+        let count = |is: fn(&CheckedScript) -> bool| {
+            self.scripts().filter(|(_, name, script)| counts(*name) && is(script)).count()
+        };
         (
             count(|script| matches!(script, CheckedScript::Same)),
             count(|script| matches!(script, CheckedScript::Differs(_))),

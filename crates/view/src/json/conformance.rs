@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck};
+use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptName};
 
 /// The schema of a check.
 pub const SCHEMA: &str = "nodewise.kernel-check/1";
@@ -19,7 +19,16 @@ struct Document<'a> {
     same: usize,
     different: usize,
     not_played: usize,
+    kinds: Vec<KindJson>,
     machines: Vec<MachineJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct KindJson {
+    kind: &'static str,
+    same: usize,
+    different: usize,
+    not_played: usize,
 }
 
 #[derive(Serialize)]
@@ -33,6 +42,7 @@ struct MachineJson<'a> {
 
 #[derive(Serialize)]
 struct ScriptJson<'a> {
+    kind: &'static str,
     number: u64,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,8 +78,14 @@ pub fn conformance(check: &KernelCheck) -> String {
         same,
         different,
         not_played,
+        kinds: check.kinds.iter().map(|kind| counted(check, kind)).collect(),
         machines: check.machines.iter().map(machine).collect(),
     })
+}
+
+fn counted(check: &KernelCheck, kind: &'static str) -> KindJson {
+    let (same, different, not_played) = check.counts_of(Some(kind));
+    KindJson { kind, same, different, not_played }
 }
 
 fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
@@ -78,11 +94,11 @@ fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
         append: machine.append.as_deref(),
         qemu: machine.qemu.as_deref(),
         seconds: machine.seconds,
-        scripts: machine.scripts.iter().map(|(number, outcome)| script(*number, outcome)).collect(),
+        scripts: machine.scripts.iter().map(|(name, outcome)| script(*name, outcome)).collect(),
     }
 }
 
-fn script(number: u64, script: &CheckedScript) -> ScriptJson<'_> {
+fn script(name: ScriptName, script: &CheckedScript) -> ScriptJson<'_> {
     let (outcome, reason, difference) = match script {
         CheckedScript::Same => ("same", None, None),
         CheckedScript::Failed(why) => ("not played", Some(why.as_str()), None),
@@ -102,5 +118,5 @@ fn script(number: u64, script: &CheckedScript) -> ScriptJson<'_> {
             ("different", None, Some(difference))
         }
     };
-    ScriptJson { number, outcome, reason, difference }
+    ScriptJson { kind: name.kind, number: name.number, outcome, reason, difference }
 }

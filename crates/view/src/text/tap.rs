@@ -28,7 +28,11 @@ pub fn head(check: &KernelCheck, scripts: u64) -> String {
 pub fn machine(machine: &CheckedMachine, first: usize) -> String {
     let mut text = String::new();
     comment(&mut text, &format!("machine {}", machine_words(machine)));
-    for (point, (number, script)) in (first..).zip(&machine.scripts) {
+    for (point, (name, script)) in (first..).zip(&machine.scripts) {
+        let number = match name.kind {
+            "calls" => name.number.to_string(),
+            kind => format!("{kind} {}", name.number),
+        };
         let point = match script {
             CheckedScript::Same => format!("ok {point} - script {number}\n"),
             CheckedScript::Failed(why) => {
@@ -53,6 +57,10 @@ pub fn end(check: &KernelCheck) -> String {
         &mut text,
         &format!("{same} scripts without a difference, {differ} with one, {failed} not played"),
     );
+    for kind in check.kinds.iter().filter(|_| check.kinds.len() > 1) {
+        let (same, differ, failed) = check.counts_of(Some(kind));
+        comment(&mut text, &format!("{kind}: {same} of {} without a difference", same + differ + failed));
+    }
     text
 }
 
@@ -107,6 +115,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::conformance::ScriptName;
 
     fn check() -> KernelCheck {
         let difference = ScriptDifference {
@@ -122,10 +131,11 @@ mod tests {
             program: "int main".to_owned(),
             file: Some("script-1001.c".to_owned()),
         };
+        let name = |kind, number| ScriptName { kind, number };
         let scripts = vec![
-            (1000, CheckedScript::Same),
-            (1001, CheckedScript::Differs(Box::new(difference))),
-            (1002, CheckedScript::Failed("the guest\u{1b}[m ended".to_owned())),
+            (name("calls", 1000), CheckedScript::Same),
+            (name("calls", 1001), CheckedScript::Differs(Box::new(difference))),
+            (name("thp", 1002), CheckedScript::Failed("the guest\u{1b}[m ended".to_owned())),
         ];
         let machine = CheckedMachine {
             spec: "2x(1c 512M)".to_owned(),
@@ -139,6 +149,7 @@ mod tests {
             image: "bzImage".to_owned(),
             model: "6.13".to_owned(),
             compared: "6.12".to_owned(),
+            kinds: vec!["calls", "thp"],
             seed: Some(1),
             machines: vec![machine],
         }
@@ -171,12 +182,14 @@ not ok 2 - script 1001: pages of m0
     - \"m0 = mmap(4 pages)\"
     - \"write to m0: 0, 1, 2, 3\"
   ...
-not ok 3 - script 1002 could not be played
+not ok 3 - script thp 1002 could not be played
   ---
   machine: \"\\\"2x(1c 512M)\\\" --append numa=fake=2\"
   not_played: \"the guest\\u001b[m ended\"
   ...
 # 1 scripts without a difference, 1 with one, 1 not played
+# calls: 1 of 2 without a difference
+# thp: 0 of 1 without a difference
 ";
         assert_eq!(text, expected);
     }
@@ -190,6 +203,8 @@ not ok 3 - script 1002 could not be played
         assert_eq!(scripts[1]["program"], "int main");
         assert_eq!(scripts[1]["calls"][0], "m0 = mmap(4 pages)");
         assert_eq!(scripts[2]["outcome"], "not played");
+        assert_eq!(scripts[2]["kind"], "thp");
+        assert_eq!((&json["kinds"][0]["kind"], &json["kinds"][0]["different"]), (&"calls".into(), &1.into()));
         assert_eq!(
             (&json["same"], &json["different"], &json["not_played"]),
             (&1.into(), &1.into(), &1.into())

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use nodewise_conformance::machines::{self, Drawn};
 use nodewise_conformance::outcome::REPEATS;
-use nodewise_conformance::{Found, Outcome as Played};
+use nodewise_conformance::{Found, Outcome as Played, ScriptId, ScriptKind};
 use nodewise_lab::kernel::TESTED_VERSIONS;
 use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{Guest, Lab as Parts, Layout, Limits, Stage, modules};
@@ -15,7 +15,9 @@ use nodewise_machine::printable::{io_words, printable};
 use nodewise_machine::{Bytes, KernelRelease, Machine, spec};
 use nodewise_model::Release;
 use nodewise_source::Detail;
-use nodewise_view::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptDifference};
+use nodewise_view::digest::conformance::{
+    CheckedMachine, CheckedScript, KernelCheck, ScriptDifference, ScriptName,
+};
 use nodewise_view::{json, text};
 
 use super::fail;
@@ -69,11 +71,12 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
         image: shown(&parts.kernel.image),
         model: Release::from_kernel(followed).to_string(),
         compared: nearest(followed),
+        kinds: options.kind.iter().map(|kind| kind.word()).collect(),
         seed: (!is_named).then_some(options.seed),
         machines: Vec::new(),
     };
     let show = |text: String| if args.json { Ok(()) } else { output::print(&text) };
-    show(text::tap::head(&check, machines.len() as u64 * options.scripts))?;
+    show(text::tap::head(&check, machines.len() as u64 * options.scripts * options.kind.len() as u64))?;
     let mut point = 1;
     for machine in machines {
         let machine = play(args, &parts, machine)?;
@@ -138,6 +141,8 @@ fn play(args: &Lab, parts: &Parts, machine: Checked) -> Result<CheckedMachine, F
     let last = first + args.check.scripts - 1;
     let program = Path::new(PROGRAMS_FOLDER).join(NAME).into_os_string();
     let mut command = vec![program, "lab".into(), format!("{PLAY}={first}-{last}").into()];
+    let kinds: Vec<&str> = args.check.kind.iter().map(|kind| kind.word()).collect();
+    command.push(format!("--kind={}", kinds.join(",")).into());
     command.extend(args.check.model.as_ref().map(|release| format!("--model={release}").into()));
     let line = ProgressLine::new();
     let (mut lines, mut complaint) = (Lines::default(), Vec::new());
@@ -167,10 +172,13 @@ fn play(args: &Lab, parts: &Parts, machine: Checked) -> Result<CheckedMachine, F
         return Err(fail(error));
     }
     let mut played = lines.played;
-    for number in first..=last {
-        let at = played.iter().position(|(other, _)| *other == number);
+    let ids =
+        args.check.kind.iter().flat_map(|kind| (first..=last).map(|number| ScriptId { kind: *kind, number }));
+    for id in ids {
+        let at = played.iter().position(|(other, _)| *other == id);
         let outcome = at.map_or_else(|| Played::Failed(missing.clone()), |at| played.swap_remove(at).1);
-        machine.scripts.push((number, script(outcome, number, args.check.output.as_deref())?));
+        let name = ScriptName { kind: id.kind.word(), number: id.number };
+        machine.scripts.push((name, script(outcome, id, args.check.output.as_deref())?));
     }
     Ok(machine)
 }
@@ -183,19 +191,22 @@ fn guest(args: &Lab, parts: &Parts, shown: &CheckedMachine, layout: Layout) -> R
     guest.programs = vec![(NAME.to_owned(), own)];
     guest.append.extend(shown.append.clone());
     guest.qemu_arguments = shown.qemu.iter().flat_map(|words| words.split(' ')).map(Into::into).collect();
-    guest.timeout = args.timeout + std::time::Duration::from_secs(args.check.scripts * SECONDS_PER_SCRIPT);
+    guest.timeout = args.timeout
+        + std::time::Duration::from_secs(
+            args.check.scripts * args.check.kind.len() as u64 * SECONDS_PER_SCRIPT,
+        );
     Ok(guest)
 }
 
 /// The outcome in the form that is shown; its program is written to the folder, if there is one.
-fn script(outcome: Played, number: u64, folder: Option<&Path>) -> Result<CheckedScript, Failure> {
+fn script(outcome: Played, id: ScriptId, folder: Option<&Path>) -> Result<CheckedScript, Failure> {
     let found = match outcome {
         Played::Same => return Ok(CheckedScript::Same),
         Played::Failed(why) => return Ok(CheckedScript::Failed(why)),
         Played::Differs(found) => *found,
     };
     let Found { difference, calls, length, drawn, repeated, program } = found;
-    let file = folder.map(|folder| folder.join(format!("script-{number}.c")));
+    let file = folder.map(|folder| folder.join(file_name(id)));
     if let Some(file) = &file {
         Destination::from(file.clone().into_os_string()).write(program.as_bytes())?;
     }
@@ -212,6 +223,14 @@ fn script(outcome: Played, number: u64, folder: Option<&Path>) -> Result<Checked
         program,
         file: file.map(|file| shown(&file)),
     })))
+}
+
+/// The file of a script's program.
+fn file_name(id: ScriptId) -> String {
+    match id.kind {
+        ScriptKind::Calls => format!("script-{}.c", id.number),
+        _ => format!("script-{id}.c"),
+    }
 }
 
 /// The release in the header of an image.
@@ -237,7 +256,7 @@ fn nearest(release: Option<&KernelRelease>) -> String {
 #[derive(Default)]
 struct Lines {
     rest: Vec<u8>,
-    played: Vec<(u64, Played)>,
+    played: Vec<(ScriptId, Played)>,
 }
 
 impl Write for Lines {
@@ -276,9 +295,10 @@ mod tests {
     #[test]
     fn outcomes_are_read_as_they_come() {
         let mut lines = Lines::default();
-        for part in ["sa", "me\t3\nnoise\nfail", "ed\t4\ta\\nb\n", "same\t5"] {
+        for part in ["sa", "me\tthp-3\nnoise\nfail", "ed\tthp-4\ta\\nb\n", "same\tthp-5"] {
             lines.write_all(part.as_bytes()).unwrap();
         }
-        assert_eq!(lines.played, [(3, Played::Same), (4, Played::Failed("a\nb".to_owned()))]);
+        let id = |number| ScriptId { kind: ScriptKind::Thp, number };
+        assert_eq!(lines.played, [(id(3), Played::Same), (id(4), Played::Failed("a\nb".to_owned()))]);
     }
 }

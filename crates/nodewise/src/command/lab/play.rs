@@ -1,7 +1,7 @@
 //! The part of `nodewise lab --check` that runs in a guest.
 
 use nodewise_conformance::program;
-use nodewise_conformance::{Arena, Outcome as Played, Prediction, Shrinking};
+use nodewise_conformance::{Arena, Outcome as Played, Prediction, ScriptId, ScriptKind, Shrinking};
 use nodewise_machine::KernelRelease;
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -17,18 +17,18 @@ const PAGES: &str = "--pages";
 /// Scripts of a guest that are shrunk; each takes some seconds to two minutes.
 const SHRUNK: usize = 8;
 
-/// Plays scripts, given as `FIRST-LAST`, by the rules of a release or of this kernel's, and reports each in a line.
-pub fn run(scripts: &str, model: Option<&KernelRelease>) -> Outcome {
+/// Plays scripts, given as `FIRST-LAST`, of some kinds, by the rules of a release or of this kernel's, and reports each in a line.
+pub fn run(scripts: &str, kinds: &[ScriptKind], model: Option<&KernelRelease>) -> Outcome {
     let number = |text: &str| text.parse::<u64>().ok();
     let range = scripts.split_once('-').and_then(|(first, last)| Some((number(first)?, number(last)?)));
     let (first, last) = range.ok_or_else(|| Failure::usage(format_args!("{PLAY} takes FIRST-LAST")))?;
     let arena = arena(model)?;
     let mut differ = 0;
-    for number in first..=last {
+    for id in kinds.iter().flat_map(|kind| (first..=last).map(|number| ScriptId { kind: *kind, number })) {
         let shrinking = if differ < SHRUNK { Shrinking::Fully } else { Shrinking::Not };
-        let played = Played::new(&arena, number, shrinking);
+        let played = Played::new(&arena, id, shrinking);
         differ += usize::from(matches!(played, Played::Differs(_)));
-        output::print(&(played.line(number) + "\n"))?;
+        output::print(&(played.line(id) + "\n"))?;
     }
     Ok(0)
 }
