@@ -4,10 +4,11 @@
 //! is in order from the fourth of its stream on, when the same step came twice before. Real prefetchers stop at the ends of
 //! pages, which costs one line of 64 here, too, where the next page has another step.
 
-/// Streams that are followed at once: the L2 prefetcher of Intel's server cores follows 32, older ones 16 (Intel 64 and IA-32
-/// Architectures Optimization Reference Manual).
+/// Streams that are followed at once: as many as the prefetcher of Intel Core Solo follows forwards (IA-32 Intel Architecture
+/// Optimization Reference Manual, order number 248966).
 const MOST: usize = 16;
-/// The longest step, lines: 2 KiB, that of the prefetcher that follows an instruction (the same manual).
+/// The longest step, lines: 2 KiB, that of the prefetcher that follows an instruction (Intel 64 and IA-32 Architectures
+/// Optimization Reference Manual).
 const LONGEST: u64 = 32;
 /// Steps that must be the same before the next line is expected.
 const SURE: u8 = 2;

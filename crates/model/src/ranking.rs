@@ -24,14 +24,14 @@ const LINE: f64 = 64.0;
 /// How far apart bounds have to be: with the counts of one kernel, two runs of the same program differ by less, and the
 /// model leaves out more than any figure says.
 pub const APART: f64 = 1.5;
-/// Bytes that a thread has under way where a prefetcher works: 48 lines, the requests that the L2 cache of Intel's server
-/// cores keeps (Intel 64 and IA-32 Architectures Optimization Reference Manual, Skylake Server).
+/// Bytes that a thread has under way where a prefetcher works: about five times what it asks for by itself. Chosen, not
+/// measured: one end of what is unknown.
 const PREFETCHED: f64 = 48.0 * LINE;
 
-/// Latency of the own node's memory where none is known, ns: that of servers with DDR4 and DDR5, from 80 to 110.
+/// Latency of the own node's memory where none is known, ns: a rule of thumb for servers.
 pub const OWN_LATENCY: f64 = 90.0;
-/// More for each point of distance beyond 10, ns: nodes of one package (11, 12) are 5 to 10 ns farther, packages (20, 21)
-/// 50 to 60.
+/// More for each point of distance beyond 10, ns: a rule of thumb that makes nodes of one package (11, 12) 5 to 10 ns farther,
+/// and packages (20, 21) 50 to 55.
 pub const LATENCY_OF_DISTANCE: f64 = 5.0;
 /// Bandwidth of a node's memory where none is known, bytes per second: with CPUs, and without (CXL).
 pub const OWN_BANDWIDTH: f64 = 100e9;
