@@ -1,7 +1,7 @@
 //! Namespaces, and the picture mounted in them.
 
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -10,7 +10,7 @@ use nodewise_machine::printable::io_words;
 use nodewise_source::paths::{OWN_GID_MAP, OWN_SETGROUPS, OWN_UID_MAP};
 use nodewise_source::written::picture::{Content, Entry, LAYERS, Layer, Picture, REPLACED_FILES};
 use nodewise_syscall::namespace;
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
     mount_remount, move_mount, open_tree,
@@ -137,8 +137,12 @@ fn write(entry: &Entry) -> Result<(), PretendError> {
             Content::Folder => fs::create_dir_all(path),
             Content::Link(target) => symlink(target, path),
             Content::Text(bytes) => {
-                fs::write(path, bytes)?;
-                fs::set_permissions(path, Permissions::from_mode(0o444))
+                // A capture may come from anybody: a link of it never leads out of the picture.
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+                let file = openat2(CWD, path, flags, Mode::from_raw_mode(0o600), ResolveFlags::NO_SYMLINKS)?;
+                let mut file = fs::File::from(file);
+                file.write_all(bytes)?;
+                file.set_permissions(Permissions::from_mode(0o444))
             }
         }
     };

@@ -116,7 +116,9 @@ pub fn picture(machine: &Machine, own: Option<&Tree>, here: &Tree) -> Picture {
     let own = own.filter(|tree| tree.exists(CPUS) || tree.exists(NODES));
     match own {
         Some(tree) => {
-            FOLDERS.iter().for_each(|folder| picture.copy(tree, folder, MOST_LEVELS));
+            // A link in place of a whole folder would lead files that are added to it out of the picture.
+            let folders = FOLDERS.iter().filter(|folder| !matches!(tree.link(folder), Ok(Some(_))));
+            folders.for_each(|folder| picture.copy(tree, folder, MOST_LEVELS));
             REPLACED_FILES.iter().for_each(|file| picture.copy(tree, file, 0));
             complete(machine, here, &mut picture);
         }

@@ -71,3 +71,18 @@ fn memory_is_free_at_the_start() {
     let text = String::from_utf8_lossy(text);
     assert!(text.contains("MemTotal: 2097152 kB\nMemFree: 2097152 kB\n"), "{text}");
 }
+
+#[test]
+fn a_link_in_place_of_a_folder_is_no_way_out() {
+    let own = Memory::new()
+        .link_to("/sys/devices/system/cpu", "/etc")
+        .file("/sys/devices/system/node/node0/cpulist", "0\n");
+    let machine = spec::machine("(1c 1G)").unwrap();
+    let picture = picture(&machine, Some(&Tree::memory(own)), &nothing());
+    assert_eq!(content(&picture, "/sys/devices/system/cpu"), None);
+    let links = picture.entries.iter().filter(|entry| matches!(entry.content, Content::Link(_)));
+    for link in links {
+        let below = format!("{}/", link.path);
+        assert!(!picture.entries.iter().any(|entry| entry.path.starts_with(&below)), "{}", link.path);
+    }
+}
