@@ -33,7 +33,7 @@ pub fn play(context: &Context) -> Result<(), String> {
     all_same(context, &arena, ids)
 }
 
-/// Scripts of each further kind; fewer of pools, whose differences that are left (docs/kernel-check.md) begin behind these.
+/// Scripts of each further kind; fewer of pools, which take longer.
 const OF_KIND: u64 = 40;
 const POOLS: u64 = 20;
 
