@@ -282,7 +282,7 @@ fn hour_of_a_server() -> Curve {
 /// A program that forks, and whose children write to a part of its memory each, as it does itself.
 fn forks() -> Curve {
     let machine = machine("8x(16c 128G)");
-    let what = "forks, after each of which both write to another part of the memory".to_owned();
+    let what = "forks, each followed by writes of both to another part of the memory".to_owned();
     Curve::new(what, Duration::from_secs(5), &[300, 1000, 3000], |forks| {
         let (empty, allowed) = simulation(&machine);
         least(1, || {
