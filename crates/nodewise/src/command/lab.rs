@@ -10,7 +10,9 @@ use std::fmt::Display;
 use std::io;
 
 use nodewise_experiment::shell;
+use nodewise_lab::layout::LayoutError;
 use nodewise_lab::{Arch, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu};
+use nodewise_machine::{Bytes, Machine};
 use nodewise_source::Detail;
 
 use crate::cli::Global;
@@ -32,13 +34,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     }
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full);
     let machine = input.map_err(|failure| fail(failure.message))?.machine;
-    let mut limits = Limits::default();
-    limits.cpus = args.cpus.unwrap_or(limits.cpus);
-    limits.memory = args.memory.unwrap_or(limits.memory);
-    let layout = Layout::new(&machine, &limits).map_err(fail)?;
-    for note in &layout.notes {
-        output::say(note);
-    }
+    let layout = planned(&machine, args.cpus, args.memory).map_err(fail)?;
     if args.dry_run {
         output::print(&describe(&layout))?;
         return Ok(0);
@@ -55,6 +51,16 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     }
     let status = stream(&guest, &args.command).map_err(fail)?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))
+}
+
+/// Plans a guest of a machine, with limits where they are given, and says where it differs.
+pub fn planned(machine: &Machine, cpus: Option<u32>, memory: Option<Bytes>) -> Result<Layout, LayoutError> {
+    let mut limits = Limits::default();
+    limits.cpus = cpus.unwrap_or(limits.cpus);
+    limits.memory = memory.unwrap_or(limits.memory);
+    let layout = Layout::new(machine, &limits)?;
+    layout.notes.iter().for_each(|note| output::say(note));
+    Ok(layout)
 }
 
 /// A guest that could not be started, or was not set up.

@@ -21,7 +21,7 @@ use super::placements;
 use crate::cli::Global;
 use crate::cli::tune::Tune;
 use crate::command::lab::count::Count;
-use crate::command::lab::watch;
+use crate::command::lab::{planned, watch};
 use crate::failure::{Failure, NOT_STARTED, Outcome};
 use crate::input::{self, Input};
 use crate::measuring;
@@ -44,13 +44,8 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         ));
     }
     let machine = input::load(&global.machine, Detail::Full)?.machine;
-    let mut limits = Limits::default();
-    limits.cpus = args.cpus.unwrap_or(limits.cpus);
-    limits.memory = args.memory.unwrap_or(limits.memory);
-    let layout = Layout::new(&machine, &limits).map_err(|error| Failure::cannot(error.to_string()))?;
-    for note in &layout.notes {
-        output::say(note);
-    }
+    let layout = planned(&machine, args.cpus, args.memory);
+    let layout = layout.map_err(|error| Failure::cannot(error.to_string()))?;
     let costs = costs(args, &machine)?;
     let (placements, mut uncounted) = wanted(args, &layout)?;
     let parts = Lab::find(&args.kernel.clone().unwrap_or_default());
