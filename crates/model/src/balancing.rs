@@ -8,12 +8,15 @@
 //! ```
 //!
 //! How soon pages move is a matter of time and of use: [`Balancing`] shows where they are when the kernel has
-//! marked all of a program's memory, and the program has used each page often enough since.
+//! marked all of a program's memory, and the program has used each page often enough since; [`course`] how far
+//! it has come after a time.
 //!
 //! # Source
 //! `mpol_misplaced` and `vma_policy_mof` in `mm/mempolicy.c`, `task_numa_work` and
 //! `should_numa_migrate_memory` in `kernel/sched/fair.c`, `migrate_misplaced_folio` in `mm/migrate.c`; 6.10 to
 //! at least 7.2. Which policies let pages move was seen on 6.12; promotion was not.
+
+pub mod course;
 
 use nodewise_machine::{Machine, ModeFlags, NodeId, NodeSet, PolicyMode};
 

@@ -1,0 +1,182 @@
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+use super::*;
+
+const DRAWS: Draws = Draws { count: 100, seed: 1 };
+
+const PROGRAM: Program = Program {
+    memory: Bytes::from_mib(32),
+    first_page: Some(0),
+    below: Bytes::from_mib(0),
+    thread: Thread::Started,
+    pattern: Pattern::Sweep,
+    touches_per_s: 1e6,
+    cpu_share: 1.0,
+    room: None,
+};
+
+fn seconds(times: &[f64]) -> Vec<Duration> {
+    times.iter().copied().map(Duration::from_secs_f64).collect()
+}
+
+/// Medians of the share, in parts of a thousand.
+fn medians(program: &Program, settings: Settings, times: &[f64]) -> Vec<u32> {
+    let shares = forecast(program, settings, Costs::NONE, &seconds(times), DRAWS);
+    shares.iter().map(|share| (share.median * 1000.0).round() as u32).collect()
+}
+
+#[test]
+fn a_started_thread_has_its_memory_marked_after_the_delay() {
+    assert_eq!(medians(&PROGRAM, Settings::KERNEL, &[0.5, 1.0, 1.1, 60.0]), [0, 0, 1000, 1000]);
+}
+
+#[test]
+fn the_only_thread_waits_for_the_delay_twice() {
+    let program = Program { thread: Thread::Only, ..PROGRAM };
+    assert_eq!(medians(&program, Settings::KERNEL, &[1.1, 1.9, 2.1]), [0, 0, 1000]);
+}
+
+#[test]
+fn windows_of_a_started_thread_follow_each_other_at_the_delay() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    assert_eq!(medians(&PROGRAM, settings, &[1.5, 2.5, 5.5, 60.0]), [125, 250, 625, 1000]);
+    // What is scanned before them is a window, too.
+    let below = Program { below: Bytes::from_mib(4), ..PROGRAM };
+    assert_eq!(medians(&below, settings, &[1.5, 2.5, 60.0]), [0, 125, 1000]);
+}
+
+#[test]
+fn windows_of_the_only_thread_share_the_shortest_period() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    let program = Program { thread: Thread::Only, ..PROGRAM };
+    // Eight windows, 125 ms apart and two ticks more.
+    assert_eq!(medians(&program, settings, &[1.9, 2.05, 2.2, 3.2]), [0, 125, 250, 1000]);
+}
+
+#[test]
+fn a_scan_goes_on_to_the_next_multiple_of_a_huge_page() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    let program = Program { first_page: Some(256), ..PROGRAM };
+    assert_eq!(medians(&program, settings, &[1.5, 2.5]), [156, 281]);
+}
+
+#[test]
+fn a_thread_that_shares_its_cpu_is_scanned_by_its_own_time() {
+    let program = Program { cpu_share: 0.25, ..PROGRAM };
+    assert_eq!(medians(&program, Settings::KERNEL, &[1.0, 1.1]), [0, 1000]);
+}
+
+#[test]
+fn scans_that_take_long_follow_each_other_slowly() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    // 1,024 pages take 10 ms, and the kernel sees two ticks of that: 256 ms of rest.
+    let costs = Costs { mark: Duration::from_nanos(10_000), ..Costs::NONE };
+    let at = |time| forecast(&PROGRAM, settings, costs, &seconds(&[time]), DRAWS)[0].median;
+    assert_eq!([at(2.2), at(2.4)], [0.125, 0.25]);
+}
+
+#[test]
+fn pages_touched_at_random_become_local_as_in_the_occupancy_problem() {
+    let program = Program { pattern: Pattern::Uniform, touches_per_s: 400.0, ..PROGRAM };
+    let times = seconds(&[10.0, 30.0, 60.0]);
+    let shares = forecast(&program, Settings::KERNEL, Costs::NONE, &times, Draws { count: 400, seed: 2 });
+    for share in &shares {
+        let touches = 400.0 * (share.at.as_secs_f64() - 1.012);
+        let c = touches / 8192.0;
+        let expected = 1.0 - (-c).exp();
+        let deviation = ((-c).exp() * (1.0 - (1.0 + c) * (-c).exp()) / 8192.0).sqrt();
+        assert!((share.median - expected).abs() < deviation, "{share:?}, expected {expected}");
+        let width = (share.high - share.low) / deviation;
+        assert!((2.9..3.7).contains(&width), "{share:?}, {width} deviations, expected 3.29");
+    }
+}
+
+#[test]
+fn a_touch_by_touch_count_is_that_of_the_formula() {
+    let mean = |touches: u64| {
+        let mut random = Random::new(touches);
+        (0..2000).map(|_| touch::untouched(700, 1000, touches, &mut random)).sum::<u64>() / 2000
+    };
+    // One more touch than are drawn one by one.
+    assert!(mean(512).abs_diff(mean(513)) <= 2, "{} {}", mean(512), mean(513));
+    assert!(mean(513).abs_diff(419) <= 2, "{}", mean(513));
+}
+
+#[test]
+fn faults_take_their_time_from_the_program() {
+    let costs = Costs { fault: Duration::from_millis(1), ..Costs::NONE };
+    for pattern in [Pattern::Uniform, Pattern::Sweep] {
+        let program = Program { pattern, ..PROGRAM };
+        let shares = forecast(&program, Settings::KERNEL, costs, &seconds(&[3.0, 20.0]), DRAWS);
+        // A thousand pages a second.
+        assert!((0.23..0.25).contains(&shares[0].median), "{pattern:?} {shares:?}");
+        assert!(shares[1].median > 0.999, "{pattern:?} {shares:?}");
+    }
+}
+
+#[test]
+fn a_node_without_room_takes_what_it_can() {
+    let program = Program { room: Some(Bytes::from_mib(8)), ..PROGRAM };
+    assert_eq!(medians(&program, Settings::KERNEL, &[60.0]), [250]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_band() {
+    let program = Program { pattern: Pattern::Uniform, touches_per_s: 500.0, ..PROGRAM };
+    let band =
+        |seed| forecast(&program, Settings::KERNEL, Costs::NONE, &seconds(&[9.0]), Draws { seed, ..DRAWS });
+    assert_eq!(band(3), band(3));
+    assert_ne!(band(3), band(4));
+}
+
+fn programs() -> impl Strategy<Value = Program> {
+    let thread = prop_oneof![Just(Thread::Only), Just(Thread::Started)];
+    let pattern = prop_oneof![Just(Pattern::Uniform), Just(Pattern::Sweep)];
+    let rate = prop_oneof![Just(0.0), 0.0f64..1e7, any::<f64>()];
+    let share = prop_oneof![0.0f64..1.0, any::<f64>()];
+    (thread, pattern, rate, share, 0u64..1 << 34, 0u64..1 << 26, proptest::option::of(any::<u64>())).prop_map(
+        |(thread, pattern, touches_per_s, cpu_share, memory, below, place)| Program {
+            memory: Bytes::new(memory),
+            first_page: place,
+            below: Bytes::new(below),
+            thread,
+            pattern,
+            touches_per_s,
+            cpu_share,
+            room: place.map(Bytes::new),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn shares_are_parts_of_one_and_never_fall(
+        program in programs(),
+        delay in 0u64..5000,
+        period in 0u64..5000,
+        size in 0u64..4096,
+        (tick, mark, fault) in (0u64..20_000_000, 0u64..10_000, 0u64..1_000_000),
+        times in proptest::collection::vec(0u64..40_000, 1..5),
+        seed in any::<u64>(),
+    ) {
+        let settings = Settings {
+            delay: Duration::from_millis(delay),
+            period_min: Duration::from_millis(period),
+            size: Bytes::from_mib(size),
+        };
+        let [tick, mark, fault] = [tick.max(1_000_000), mark, fault].map(Duration::from_nanos);
+        let times: Vec<Duration> = times.into_iter().map(Duration::from_millis).collect();
+        let shares =
+            forecast(&program, settings, Costs { tick, mark, fault }, &times, Draws { count: 3, seed });
+        prop_assert_eq!(shares.len(), times.len());
+        let mut sorted = shares.clone();
+        sorted.sort_by_key(|share| share.at);
+        for share in &sorted {
+            prop_assert!(0.0 <= share.low && share.low <= share.median, "{share:?}");
+            prop_assert!(share.median <= share.high && share.high <= 1.0, "{share:?}");
+        }
+        for pair in sorted.windows(2) {
+            prop_assert!(pair[0].median <= pair[1].median, "{pair:?}");
+        }
+    }
+}
