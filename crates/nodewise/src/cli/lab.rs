@@ -7,6 +7,7 @@ use std::time::Duration;
 use nodewise_conformance::ScriptKind;
 use nodewise_lab::KernelChoice;
 use nodewise_machine::{Bytes, KernelRelease, duration};
+use nodewise_view::digest::line_counts::LocalDemand;
 
 /// Boots a machine as a real kernel in QEMU and runs a command there
 ///
@@ -21,10 +22,11 @@ Examples:
   nodewise lab --disk 1G -- lsblk
   nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
   nodewise lab --machine \"2x(2c 1G); dist=21\" --count --assert-local 95 -- ./solver input.dat
+  nodewise lab --machine M --count --assert-local heap=95 --assert-local anonymous=80 -- ./solver
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
-With --assert-local: 1 when the command ends with 0 and fewer lines are local.
+With --assert-local: 1 when the command ends with 0 and fewer lines are local, 125 when a mapping was not counted.
 With --check: 0 when kernel and model agree, 1 when a script differs or was not played.",
     override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]...\n       nodewise lab --check [OPTIONS]",
     group = clap::ArgGroup::new("result").args(["check", "count"])
@@ -54,9 +56,10 @@ pub struct Lab {
     /// Count the cache lines that the command moves, by node, thread and mapping; its output goes to standard error
     #[arg(long, conflicts_with = "dry_run")]
     pub count: bool,
-    /// Fail unless at least this percentage of the cache lines comes from, or goes to, memory of the CPU's own node
-    #[arg(long, value_name = "PERCENT", requires = "count", value_parser = percentage)]
-    pub assert_local: Option<f64>,
+    /// Fail unless at least this percentage of the cache lines comes from, or goes to, memory of the CPU's own node: of all
+    /// lines, or of those read from a mapping (heap, stack, anonymous, or the name of a file); may be repeated
+    #[arg(long, value_name = "[MAPPING=]PERCENT", requires = "count", value_parser = local_demand)]
+    pub assert_local: Vec<LocalDemand>,
     /// Print JSON (schema nodewise.lines/1; with --check nodewise.kernel-check/1)
     #[arg(long, requires = "result")]
     pub json: bool,
@@ -113,10 +116,37 @@ fn kind(text: &str) -> Result<ScriptKind, String> {
     ScriptKind::from_word(text).ok_or_else(|| format!("expected one of {}", words.join(", ")))
 }
 
+/// Reads a percentage, or the name of a mapping and a percentage. Names may have an equals sign.
+fn local_demand(text: &str) -> Result<LocalDemand, String> {
+    match text.rsplit_once('=') {
+        None => Ok(LocalDemand { mapping: None, percent: percentage(text)? }),
+        Some(("", _)) => Err("expected the name of a mapping before \"=\"".to_owned()),
+        Some((name, percent)) => {
+            Ok(LocalDemand { mapping: Some(name.to_owned()), percent: percentage(percent)? })
+        }
+    }
+}
+
 /// Reads a percentage from 0 to 100.
 fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
     number
         .filter(|number| (0.0..=100.0).contains(number))
         .ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_is_for_all_lines_or_for_a_mapping() {
+        let read = |text: &str| local_demand(text).map(|demand| (demand.mapping, demand.percent));
+        assert_eq!(read("95"), Ok((None, 95.0)));
+        assert_eq!(read("heap=99.5 %"), Ok((Some("heap".to_owned()), 99.5)));
+        assert_eq!(read("a=b=0"), Ok((Some("a=b".to_owned()), 0.0)));
+        for wrong in ["", "=95", "heap=", "heap", "heap=101", "-1", "NaN", "heap=inf"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 }

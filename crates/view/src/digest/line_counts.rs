@@ -1,10 +1,16 @@
 //! Cache lines that a program moved between caches and memory, counted in a guest: by node, by thread.
 
+mod demand;
+
+use std::collections::BTreeMap;
+
 use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_stats::Direction;
 
 use crate::digest::matrix::{Entry, Matrix};
+
+pub use demand::{LocalDemand, LocalVerdict, UnknownMapping};
 
 /// Bytes of a line.
 pub const LINE: u64 = 64;
@@ -81,6 +87,13 @@ pub struct LinePart {
     pub read: [u64; SIZES],
 }
 
+impl LinePart {
+    /// Whether the memory is on the node of the CPUs.
+    pub fn is_local(&self) -> bool {
+        self.node == Some(self.cpu_node)
+    }
+}
+
 /// A thread of the command or of its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineThread {
@@ -133,22 +146,10 @@ impl LocalShare {
     pub const fn remote(self) -> u64 {
         self.all - self.local
     }
-}
 
-/// The result of a demand for local lines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LocalVerdict {
-    /// The percentage that was demanded.
-    pub wanted: f64,
-    pub share: LocalShare,
-    /// Whether half of the cache, or twice the cache, gives the other answer.
-    pub is_unsure: bool,
-}
-
-impl LocalVerdict {
-    /// Whether the demand is met. A program that moved no line moved none that is remote.
-    pub fn holds(&self) -> bool {
-        self.share.percent().is_none_or(|percent| percent >= self.wanted)
+    fn add(&mut self, lines: u64, is_local: bool) {
+        self.all += lines;
+        self.local += if is_local { lines } else { 0 };
     }
 }
 
@@ -157,8 +158,7 @@ impl LineCounts {
     pub fn share(&self, size: usize, chosen: impl Fn(&LineCell) -> bool) -> LocalShare {
         let mut share = LocalShare::default();
         for cell in self.cells.iter().filter(|cell| chosen(cell)) {
-            share.all += cell.moved(size);
-            share.local += if cell.is_local() { cell.moved(size) } else { 0 };
+            share.add(cell.moved(size), cell.is_local());
         }
         share
     }
@@ -211,8 +211,7 @@ impl LineCounts {
         let mut shares = vec![LocalShare::default(); self.threads.len()];
         for cell in &self.cells {
             if let Some(share) = shares.get_mut(cell.thread) {
-                share.all += cell.moved(OWN);
-                share.local += if cell.is_local() { cell.moved(OWN) } else { 0 };
+                share.add(cell.moved(OWN), cell.is_local());
             }
         }
         let mut threads: Vec<(usize, LocalShare)> =
@@ -226,8 +225,7 @@ impl LineCounts {
         let mut shares = vec![LocalShare::default(); self.mappings.len()];
         for part in &self.parts {
             if let Some(share) = shares.get_mut(part.mapping) {
-                share.all += part.read[OWN];
-                share.local += if part.node == Some(part.cpu_node) { part.read[OWN] } else { 0 };
+                share.add(part.read[OWN], part.is_local());
             }
         }
         let mut mappings: Vec<(&LineMapping, LocalShare)> =
@@ -238,23 +236,7 @@ impl LineCounts {
 
     /// Pairs of nodes between which lines moved that were not local, the busiest first.
     pub fn worst_pairs(&self) -> Vec<(NodeId, NodeId, u64)> {
-        let pairs =
-            self.cpu_nodes.iter().flat_map(|from| self.memory_nodes.iter().map(move |to| (*from, *to)));
-        let remote = pairs.filter(|(from, to)| from != to).map(|(from, to)| {
-            let chosen = |cell: &LineCell| cell.cpu_node == from && cell.node == Some(to);
-            (from, to, self.share(OWN, chosen).all)
-        });
-        let mut remote: Vec<(NodeId, NodeId, u64)> = remote.filter(|(.., lines)| *lines > 0).collect();
-        remote.order_by_key(|(.., lines)| std::cmp::Reverse(*lines));
-        remote
-    }
-
-    /// Whether at least this percentage of the lines is local.
-    pub fn verdict(&self, wanted: f64) -> LocalVerdict {
-        let holds = |size| LocalVerdict { wanted, share: self.share(size, |_| true), is_unsure: false };
-        let own = holds(OWN);
-        let is_unsure = [0, 2].into_iter().any(|size| holds(size).holds() != own.holds());
-        LocalVerdict { is_unsure, ..own }
+        remote_pairs(self.cells.iter().map(|cell| (cell.cpu_node, cell.node, cell.moved(OWN))))
     }
 
     /// A thread in words: its name, or its place.
@@ -262,6 +244,19 @@ impl LineCounts {
         let name = self.threads.get(thread).and_then(|thread| thread.name.clone());
         name.unwrap_or_else(|| format!("thread {thread}"))
     }
+}
+
+/// Sums of lines that moved from memory to CPUs of another node, the busiest pair first.
+fn remote_pairs(lines: impl Iterator<Item = (NodeId, Option<NodeId>, u64)>) -> Vec<(NodeId, NodeId, u64)> {
+    let mut sums: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
+    for (from, to, lines) in lines {
+        let Some(to) = to.filter(|to| *to != from && lines > 0) else { continue };
+        *sums.entry((from, to)).or_default() += lines;
+    }
+    let mut pairs: Vec<(NodeId, NodeId, u64)> =
+        sums.into_iter().map(|((from, to), lines)| (from, to, lines)).collect();
+    pairs.order_by_key(|(.., lines)| std::cmp::Reverse(*lines));
+    pairs
 }
 
 #[cfg(test)]
@@ -363,21 +358,5 @@ pub(crate) mod tests {
         assert_eq!(counts.unsure(), None);
         counts.cells.clear();
         assert_eq!(counts.unsure(), None);
-    }
-
-    #[test]
-    fn a_verdict_that_another_cache_would_turn_is_unsure() {
-        // 1700 of 2004 lines are local; 1900 of 2204 with half the cache, 1040 of 1344 with twice.
-        let verdict = |wanted| {
-            let verdict = sample().verdict(wanted);
-            (verdict.holds(), verdict.is_unsure)
-        };
-        assert_eq!(verdict(50.0), (true, false));
-        assert_eq!(verdict(80.0), (true, true));
-        assert_eq!(verdict(86.0), (false, true));
-        assert_eq!(verdict(95.0), (false, false));
-        let mut nothing = sample();
-        nothing.cells.clear();
-        assert!(nothing.verdict(100.0).holds());
     }
 }

@@ -21,8 +21,8 @@ struct Document {
     is_unsure: bool,
     cpu_nodes: Vec<u32>,
     memory_nodes: Vec<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    demand: Option<DemandJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    demands: Vec<DemandJson>,
     threads: Vec<ThreadJson>,
     threads_not_distinguished: u64,
     cells: Vec<CellJson>,
@@ -41,7 +41,11 @@ struct CacheJson {
 
 #[derive(Serialize)]
 struct DemandJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mapping: Option<String>,
     local_percent: f64,
+    lines: u64,
+    local_lines: u64,
     holds: bool,
     is_unsure: bool,
 }
@@ -89,7 +93,7 @@ struct PartJson {
 }
 
 /// Writes what was counted as JSON, indented, with a line end.
-pub fn line_counts(counts: &LineCounts, verdict: Option<&LocalVerdict>) -> String {
+pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
     let all = counts.all();
     let [half, own, twice] = counts.sizes.map(nodewise_machine::Bytes::get);
     let cache = CacheJson {
@@ -99,11 +103,6 @@ pub fn line_counts(counts: &LineCounts, verdict: Option<&LocalVerdict>) -> Strin
         own_bytes: own,
         twice_bytes: twice,
     };
-    let demand = verdict.map(|verdict| DemandJson {
-        local_percent: verdict.wanted,
-        holds: verdict.holds(),
-        is_unsure: verdict.is_unsure,
-    });
     pretty(&Document {
         schema: SCHEMA,
         line_bytes: LINE,
@@ -114,13 +113,24 @@ pub fn line_counts(counts: &LineCounts, verdict: Option<&LocalVerdict>) -> Strin
         is_unsure: counts.unsure().is_some(),
         cpu_nodes: counts.cpu_nodes.iter().map(|node| node.number()).collect(),
         memory_nodes: counts.memory_nodes.iter().map(|node| node.number()).collect(),
-        demand,
+        demands: verdicts.iter().map(demand).collect(),
         threads: threads(counts),
         threads_not_distinguished: counts.lost,
         cells: counts.cells.iter().map(cell).collect(),
         mappings: mappings(counts),
         parts: counts.parts.iter().map(part).collect(),
     })
+}
+
+fn demand(verdict: &LocalVerdict) -> DemandJson {
+    DemandJson {
+        mapping: verdict.demand.mapping.clone(),
+        local_percent: verdict.demand.percent,
+        lines: verdict.share().all,
+        local_lines: verdict.share().local,
+        holds: verdict.holds(),
+        is_unsure: verdict.is_unsure(),
+    }
 }
 
 fn threads(counts: &LineCounts) -> Vec<ThreadJson> {
@@ -172,12 +182,17 @@ fn part(part: &LinePart) -> PartJson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::line_counts::LocalDemand;
     use crate::digest::line_counts::tests::sample;
 
     #[test]
     fn sums_are_those_of_the_cells() {
         let counts = sample();
-        let text = line_counts(&counts, Some(&counts.verdict(95.0)));
+        let verdict = |mapping: Option<&str>| {
+            let demand = LocalDemand { mapping: mapping.map(str::to_owned), percent: 95.0 };
+            counts.verdict(&demand).unwrap()
+        };
+        let text = line_counts(&counts, &[verdict(None), verdict(Some("heap"))]);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let cells = json["cells"].as_array().unwrap();
         let sum = |chosen: &dyn Fn(&serde_json::Value) -> bool| -> u64 {
@@ -189,8 +204,13 @@ mod tests {
         assert_eq!(json["lines"], sum(&|_| true));
         assert_eq!(json["local_lines"], sum(&|cell| cell["cpu_node"] == cell["memory_node"]));
         assert_eq!(
-            (json["demand"]["holds"].as_bool(), json["is_unsure"].as_bool()),
+            (json["demands"][0]["holds"].as_bool(), json["is_unsure"].as_bool()),
             (Some(false), Some(true))
+        );
+        assert_eq!(json["demands"][0].get("mapping"), None);
+        assert_eq!(
+            (&json["demands"][1]["mapping"], &json["demands"][1]["lines"]),
+            (&"heap".into(), &1140.into())
         );
         assert_eq!(json["threads"][1]["started_by"], 0);
         assert_eq!(json["threads"][2].get("name"), None);

@@ -1,6 +1,7 @@
 //! Cache lines that a program moved: the text of `nodewise lab --count`.
 
 use nodewise_machine::Bytes;
+use nodewise_machine::printable::printable;
 
 use crate::digest::line_counts::{LINE, LineCounts, LocalShare, LocalVerdict};
 use crate::style::{Ink, Style};
@@ -41,24 +42,36 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     page.finish()
 }
 
-/// Writes the verdict about local lines, and what broke it.
+/// Writes the verdict about a demand for local lines, and what broke it.
 pub fn local_verdict(counts: &LineCounts, verdict: &LocalVerdict) -> String {
-    let LocalVerdict { wanted, share, is_unsure } = verdict;
-    let mut text = format!("{} of the cache lines are local: {wanted} % were demanded", percent(*share));
-    if *is_unsure {
-        let others = [0, 2].map(|size| {
-            format!("{} with a cache of {}", percent(counts.share(size, |_| true)), counts.sizes[size])
-        });
+    let wanted = verdict.demand.percent;
+    let share = percent(verdict.share());
+    let mut text = match &verdict.demand.mapping {
+        Some(name) => {
+            format!(
+                "{}: {share} of the cache lines read are local: {wanted} % were demanded",
+                printable(name)
+            )
+        }
+        None => format!("{share} of the cache lines are local: {wanted} % were demanded"),
+    };
+    if verdict.is_unsure() {
+        let others = [0, 2]
+            .map(|size| format!("{} with a cache of {}", percent(verdict.shares[size]), counts.sizes[size]));
         text.push_str(&format!("; unsure: {}", others.join(", ")));
     }
-    if !verdict.holds() {
-        for (from, to, lines) in counts.worst_pairs().into_iter().take(3) {
-            text.push_str(&format!("; {lines} lines from CPUs of node {from} to memory of node {to}"));
-        }
-        if let Some((thread, share)) = counts.worst_threads().first() {
-            let name = nodewise_machine::printable::printable(&counts.thread_name(*thread)).into_owned();
-            text.push_str(&format!("; most of them by {name}: {} remote", share.remote()));
-        }
+    if verdict.holds() {
+        return text;
+    }
+    for (from, to, lines) in verdict.worst_pairs.iter().take(3) {
+        text.push_str(&format!("; {lines} lines from CPUs of node {from} to memory of node {to}"));
+    }
+    // Threads are counted for all memory alone.
+    if verdict.demand.mapping.is_none()
+        && let Some((thread, share)) = counts.worst_threads().first()
+    {
+        let name = counts.thread_name(*thread);
+        text.push_str(&format!("; most of them by {}: {} remote", printable(&name), share.remote()));
     }
     text
 }
@@ -142,6 +155,7 @@ fn mappings(counts: &LineCounts, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::line_counts::LocalDemand;
     use crate::digest::line_counts::tests::sample;
 
     #[test]
@@ -178,7 +192,11 @@ Mappings  lines read
     #[test]
     fn a_verdict_says_what_broke_it() {
         let counts = sample();
-        let say = |wanted| local_verdict(&counts, &counts.verdict(wanted));
+        let judge = |mapping: Option<&str>, percent| {
+            let demand = LocalDemand { mapping: mapping.map(str::to_owned), percent };
+            local_verdict(&counts, &counts.verdict(&demand).unwrap())
+        };
+        let say = |percent| judge(None, percent);
         assert_eq!(say(50.0), "84.8 % of the cache lines are local: 50 % were demanded");
         assert_eq!(
             say(95.0),
@@ -189,6 +207,15 @@ Mappings  lines read
             say(80.0).contains("; unsure: 86.2 % with a cache of 512 KiB, 77.3 % with a cache of 2 MiB"),
             "{}",
             say(80.0)
+        );
+        assert_eq!(
+            judge(Some("lib\u{1b}.so"), 95.0),
+            "lib\\x1b.so: 93.3 % of the cache lines read are local: 95 % were demanded; 50 lines from CPUs of node 0 to memory \
+             of node 1"
+        );
+        assert_eq!(
+            judge(Some("lib\u{1b}.so"), 93.0),
+            "lib\\x1b.so: 93.3 % of the cache lines read are local: 93 % were demanded"
         );
     }
 }

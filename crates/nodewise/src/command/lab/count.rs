@@ -11,7 +11,7 @@ use nodewise_machine::cache::CacheKind;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Bytes, CpuId, Machine};
 use nodewise_view::digest::line_counts::{
-    LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread,
+    LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread, LocalVerdict,
 };
 use nodewise_view::{json, text};
 
@@ -35,20 +35,35 @@ const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "run", "sys"];
 
 /// Runs the command in the guest and shows what it moved.
 pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> Outcome {
+    refuse_twice(args)?;
     let count = Count::new(machine, &mut guest).map_err(fail)?;
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
     let counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
-    let verdict = args.assert_local.map(|wanted| counts.verdict(wanted));
+    // The counts are shown also where a demand cannot be judged.
+    let judged: Result<Vec<_>, _> = args.assert_local.iter().map(|demand| counts.verdict(demand)).collect();
+    let verdicts = judged.as_deref().unwrap_or_default();
     output::show(
         args.json,
         global.color,
-        || json::line_counts(&counts, verdict.as_ref()),
+        || json::line_counts(&counts, verdicts),
         |style| text::line_counts(&counts, style),
     )?;
     let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
-    let Some(verdict) = verdict else { return Ok(status) };
-    output::say(&text::local_verdict(&counts, &verdict));
-    Ok(if status == 0 && !verdict.holds() { NOT_LOCAL } else { status })
+    let verdicts = judged.map_err(|unknown| fail(format!("--assert-local: {unknown}")))?;
+    verdicts.iter().for_each(|verdict| output::say(&text::local_verdict(&counts, verdict)));
+    let is_met = verdicts.iter().all(LocalVerdict::holds);
+    Ok(if status == 0 && !is_met { NOT_LOCAL } else { status })
+}
+
+/// Refuses two demands for the same lines: one of them would be void.
+fn refuse_twice(args: &Lab) -> Result<(), Failure> {
+    for (at, demand) in args.assert_local.iter().enumerate() {
+        if args.assert_local[..at].iter().any(|before| before.mapping == demand.mapping) {
+            let lines = demand.mapping.as_deref().map_or("all lines".into(), quote);
+            return Err(fail(format!("--assert-local: two demands for {lines}: expected one")));
+        }
+    }
+    Ok(())
 }
 
 fn fail(message: String) -> Failure {
