@@ -1,12 +1,13 @@
 //! A guest in which scripts are played: what is set while they are, and what they share.
 
 use nodewise_machine::{Machine, NodeId};
+use nodewise_model::oracle::Task as Modelled;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::{Memory, Release, Weights};
 
 use crate::cpuset::Cpuset;
 use crate::difference::Trouble;
-use crate::script::Script;
+use crate::script::{Call, Script};
 use crate::setting::{self, Setting};
 use crate::stage::Stage;
 use crate::threads;
@@ -34,12 +35,14 @@ pub struct Prediction {
     pub release: Release,
     /// Changes the facts that the model starts from; tests make a rule wrong with it.
     pub adjusted: fn(Surroundings) -> Surroundings,
+    /// Changes the model after a call, for the same purpose.
+    pub spoiled: fn(&Call, &mut Modelled),
 }
 
 impl Prediction {
     /// The rules of a release as they are.
     pub fn new(release: Release) -> Self {
-        Self { release, adjusted: |around| around }
+        Self { release, adjusted: |around| around, spoiled: |_, _| {} }
     }
 }
 

@@ -32,12 +32,17 @@ pub struct Found {
     pub repeated: u32,
     /// A C program that repeats it.
     pub program: String,
+    /// Steps of the first play that were left out.
+    pub left_out: u64,
 }
 
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    Same,
+    /// No step differs; some may have been left out, for the model does not know their outcome.
+    Same {
+        left_out: u64,
+    },
     Differs(Box<Found>),
     /// It could not be played.
     Failed(String),
@@ -56,7 +61,7 @@ impl Outcome {
     pub fn new(arena: &Arena, id: ScriptId, shrinking: Shrinking) -> Self {
         let script = Drawer::script(&arena.machine, id);
         match arena.play(&script) {
-            (Ok(()), _) => Self::Same,
+            (Ok(()), trace) => Self::Same { left_out: trace.left_out },
             (Err(Trouble::Failed(why)), _) => Self::Failed(why),
             (Err(Trouble::Differs(difference)), trace) => {
                 Self::Differs(Box::new(Found::new(arena, &script, difference, trace, shrinking)))
@@ -68,14 +73,25 @@ impl Outcome {
     pub fn line(&self, id: ScriptId) -> String {
         let number = id.to_string();
         match self {
-            Self::Same => fields(&["same", &number]),
+            Self::Same { left_out } => fields(&["same", &number, &left_out.to_string()]),
             Self::Failed(why) => fields(&["failed", &number, why]),
             Self::Differs(found) => {
                 let Difference { aspect, what, kernel, model } = &found.difference;
                 let [length, drawn] = [found.length, found.drawn].map(|count| count.to_string());
-                let repeated = found.repeated.to_string();
-                let head =
-                    ["differs", &number, aspect.word(), what, kernel, model, &length, &drawn, &repeated];
+                let [repeated, left_out] =
+                    [u64::from(found.repeated), found.left_out].map(|count| count.to_string());
+                let head = [
+                    "differs",
+                    &number,
+                    aspect.word(),
+                    what,
+                    kernel,
+                    model,
+                    &length,
+                    &drawn,
+                    &repeated,
+                    &left_out,
+                ];
                 let calls = found.calls.iter().map(String::as_str);
                 fields(&head.into_iter().chain([found.program.as_str()]).chain(calls).collect::<Vec<_>>())
             }
@@ -87,14 +103,14 @@ impl Outcome {
         let mut fields = line.split('\t').map(unescaped);
         let (kind, id) = (fields.next()?, ScriptId::parse(&fields.next()?)?);
         let outcome = match kind.as_str() {
-            "same" => Self::Same,
+            "same" => Self::Same { left_out: fields.next()?.parse().ok()? },
             "failed" => Self::Failed(fields.next()?),
             "differs" => {
                 let word = fields.next()?;
                 let aspect = Aspect::ALL.into_iter().find(|aspect| aspect.word() == word)?;
                 let (what, kernel, model) = (fields.next()?, fields.next()?, fields.next()?);
                 let mut count = || fields.next()?.parse::<usize>().ok();
-                let (length, drawn, repeated) = (count()?, count()?, count()?);
+                let [length, drawn, repeated, left_out] = [count()?, count()?, count()?, count()?];
                 let program = fields.next()?;
                 Self::Differs(Box::new(Found {
                     difference: Difference { aspect, what, kernel, model },
@@ -103,6 +119,7 @@ impl Outcome {
                     drawn,
                     repeated: repeated.try_into().ok()?,
                     program,
+                    left_out: left_out as u64,
                 }))
             }
             _ => return None,
@@ -114,7 +131,7 @@ impl Outcome {
 impl Found {
     fn new(arena: &Arena, script: &Script, first: Difference, trace: Trace, shrinking: Shrinking) -> Self {
         let played = script.without(trace.played..script.calls.len());
-        let aspect = first.aspect;
+        let (aspect, left_out) = (first.aspect, trace.left_out);
         let end = Instant::now() + TIME;
         let differs = |script: &Script| {
             let (done, _) = arena.play(script);
@@ -140,7 +157,7 @@ impl Found {
         let (difference, trace) = last;
         let program = reproducer::program(&small, &trace, &arena.machine, Some(&difference));
         let (length, drawn) = (small.length(), script.length());
-        Self { difference, calls: small.lines(), length, drawn, repeated, program }
+        Self { difference, calls: small.lines(), length, drawn, repeated, program, left_out }
     }
 }
 
@@ -181,15 +198,16 @@ mod tests {
             "same",
             "same\tx",
             "same\t7",
+            "same\tthp-7",
             "differs\tthp-1\tanswer",
             "other\tthp-1",
-            "differs\tthp-1\tx\ta\tb\tc\t1\t2\t3\tp",
+            "differs\tthp-1\tx\ta\tb\tc\t1\t2\t3\t0\tp",
         ] {
             assert_eq!(Outcome::parse(line), None, "{line}");
         }
         assert_eq!(
-            Outcome::parse("same\tthp-7"),
-            Some((ScriptId { kind: ScriptKind::Thp, number: 7 }, Outcome::Same))
+            Outcome::parse("same\tthp-7\t2"),
+            Some((ScriptId { kind: ScriptKind::Thp, number: 7 }, Outcome::Same { left_out: 2 }))
         );
     }
 
@@ -201,10 +219,10 @@ mod tests {
             aspect in prop::sample::select(&Aspect::ALL[..]),
             kind in prop::sample::select(&ScriptKind::ALL[..]),
             number: u64,
-            counts in any::<[u16; 3]>(),
+            counts in any::<[u16; 4]>(),
         ) {
             let [what, kernel, model, program] = texts;
-            let [length, drawn, repeated] = counts;
+            let [length, drawn, repeated, left_out] = counts;
             let outcome = Outcome::Differs(Box::new(Found {
                 difference: Difference { aspect, what, kernel, model },
                 calls,
@@ -212,6 +230,7 @@ mod tests {
                 drawn: drawn.into(),
                 repeated: repeated.into(),
                 program,
+                left_out: left_out.into(),
             }));
             let id = ScriptId { kind, number };
             let line = outcome.line(id);

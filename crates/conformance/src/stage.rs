@@ -87,6 +87,7 @@ impl<'a> Stage<'a> {
         for call in calls {
             self.trace.played += 1;
             self.step(call)?;
+            (self.arena.prediction.spoiled)(call, &mut self.task);
             self.compare()?;
         }
         Ok(())

@@ -63,4 +63,6 @@ pub struct Trace {
     pub expected: Option<Expected>,
     /// Calls that were begun.
     pub played: usize,
+    /// Steps that were left out, for their outcome depends on what the model does not know.
+    pub left_out: u64,
 }

@@ -117,7 +117,10 @@ impl Stage<'_> {
         let (task, memory) = (&mut self.task, &mut self.memory);
         let (ours, kernels) = match step {
             // How much there is to take depends on what else has happened.
-            PoolStep::Resize(Some(node), _) if ours.pool().takes_all(*node) => return Ok(()),
+            PoolStep::Resize(Some(node), _) if ours.pool().takes_all(*node) => {
+                self.trace.left_out += 1;
+                return Ok(());
+            }
             PoolStep::Resize(node, pages) => {
                 let file = node.map_or_else(|| WHOLE.to_owned(), |node| path(node, "nr_hugepages"));
                 resize(&file, *pages)?;

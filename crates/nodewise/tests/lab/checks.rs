@@ -117,6 +117,7 @@ pub const LONG: &[(&str, Check)] = &[
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
     ("drawn_scripts_of_huge_pages_threads_and_pools_end_as_the_model_says", scripts::kinds),
     ("a_rule_of_the_model_that_is_wrong_is_found_in_few_calls", scripts::wrong_rule),
+    ("a_wrong_rule_of_huge_pages_threads_or_pools_is_found_in_few_calls", scripts::wrong_rules_of_kinds),
     ("a_program_in_c_repeats_what_a_script_did", scripts::as_programs),
 ];
 

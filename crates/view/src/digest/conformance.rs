@@ -25,7 +25,7 @@ pub struct CheckedMachine {
     pub append: Option<String>,
     pub qemu: Option<String>,
     /// By number.
-    pub scripts: Vec<(ScriptName, CheckedScript)>,
+    pub scripts: Vec<CheckedScript>,
     /// The time that the guest took, boot included.
     pub seconds: u64,
 }
@@ -38,9 +38,18 @@ pub struct ScriptName {
     pub number: u64,
 }
 
+/// A script that was to be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedScript {
+    pub name: ScriptName,
+    pub outcome: ScriptOutcome,
+    /// Its steps that were left out, for the model does not know their outcome.
+    pub left_out: u64,
+}
+
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckedScript {
+pub enum ScriptOutcome {
     Same,
     Differs(Box<ScriptDifference>),
     /// Why it could not be played.
@@ -69,11 +78,15 @@ pub struct ScriptDifference {
 }
 
 impl KernelCheck {
-    /// All scripts with their machines.
-    pub fn scripts(&self) -> impl Iterator<Item = (&CheckedMachine, ScriptName, &CheckedScript)> {
-        self.machines
-            .iter()
-            .flat_map(|machine| machine.scripts.iter().map(move |(name, script)| (machine, *name, script)))
+    /// The scripts of a kind on all machines, or all scripts.
+    fn scripts(&self, kind: Option<&str>) -> impl Iterator<Item = &CheckedScript> {
+        let all = self.machines.iter().flat_map(|machine| &machine.scripts);
+        all.filter(move |script| kind.is_none_or(|kind| script.name.kind == kind))
+    }
+
+    /// Steps that were left out of the scripts of a kind, or of all.
+    pub fn left_out(&self, kind: Option<&str>) -> u64 {
+        self.scripts(kind).map(|script| script.left_out).sum()
     }
 
     /// The number of scripts that passed, that differ, and that could not be played.
@@ -83,14 +96,12 @@ impl KernelCheck {
 
     /// The same of one kind.
     pub fn counts_of(&self, kind: Option<&str>) -> (usize, usize, usize) {
-        let counts = |name: ScriptName| kind.is_none_or(|kind| name.kind == kind);
-        let count = |is: fn(&CheckedScript) -> bool| {
-            self.scripts().filter(|(_, name, script)| counts(*name) && is(script)).count()
-        };
+        let count =
+            |is: fn(&ScriptOutcome) -> bool| self.scripts(kind).filter(|script| is(&script.outcome)).count();
         (
-            count(|script| matches!(script, CheckedScript::Same)),
-            count(|script| matches!(script, CheckedScript::Differs(_))),
-            count(|script| matches!(script, CheckedScript::Failed(_))),
+            count(|outcome| matches!(outcome, ScriptOutcome::Same)),
+            count(|outcome| matches!(outcome, ScriptOutcome::Differs(_))),
+            count(|outcome| matches!(outcome, ScriptOutcome::Failed(_))),
         )
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptName};
+use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptOutcome};
 
 /// The schema of a check.
 pub const SCHEMA: &str = "nodewise.kernel-check/1";
@@ -19,6 +19,7 @@ struct Document<'a> {
     same: usize,
     different: usize,
     not_played: usize,
+    steps_not_played: u64,
     kinds: Vec<KindJson>,
     machines: Vec<MachineJson<'a>>,
 }
@@ -29,6 +30,7 @@ struct KindJson {
     same: usize,
     different: usize,
     not_played: usize,
+    steps_not_played: u64,
 }
 
 #[derive(Serialize)]
@@ -45,6 +47,7 @@ struct ScriptJson<'a> {
     kind: &'static str,
     number: u64,
     outcome: &'static str,
+    steps_not_played: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(flatten)]
@@ -78,6 +81,7 @@ pub fn conformance(check: &KernelCheck) -> String {
         same,
         different,
         not_played,
+        steps_not_played: check.left_out(None),
         kinds: check.kinds.iter().map(|kind| counted(check, kind)).collect(),
         machines: check.machines.iter().map(machine).collect(),
     })
@@ -85,7 +89,7 @@ pub fn conformance(check: &KernelCheck) -> String {
 
 fn counted(check: &KernelCheck, kind: &'static str) -> KindJson {
     let (same, different, not_played) = check.counts_of(Some(kind));
-    KindJson { kind, same, different, not_played }
+    KindJson { kind, same, different, not_played, steps_not_played: check.left_out(Some(kind)) }
 }
 
 fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
@@ -94,15 +98,16 @@ fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
         append: machine.append.as_deref(),
         qemu: machine.qemu.as_deref(),
         seconds: machine.seconds,
-        scripts: machine.scripts.iter().map(|(name, outcome)| script(*name, outcome)).collect(),
+        scripts: machine.scripts.iter().map(script).collect(),
     }
 }
 
-fn script(name: ScriptName, script: &CheckedScript) -> ScriptJson<'_> {
-    let (outcome, reason, difference) = match script {
-        CheckedScript::Same => ("same", None, None),
-        CheckedScript::Failed(why) => ("not played", Some(why.as_str()), None),
-        CheckedScript::Differs(found) => {
+fn script(script: &CheckedScript) -> ScriptJson<'_> {
+    let CheckedScript { name, outcome, left_out } = script;
+    let (outcome, reason, difference) = match outcome {
+        ScriptOutcome::Same => ("same", None, None),
+        ScriptOutcome::Failed(why) => ("not played", Some(why.as_str()), None),
+        ScriptOutcome::Differs(found) => {
             let difference = DifferenceJson {
                 aspect: found.aspect,
                 what: &found.what,
@@ -118,5 +123,12 @@ fn script(name: ScriptName, script: &CheckedScript) -> ScriptJson<'_> {
             ("different", None, Some(difference))
         }
     };
-    ScriptJson { kind: name.kind, number: name.number, outcome, reason, difference }
+    ScriptJson {
+        kind: name.kind,
+        number: name.number,
+        outcome,
+        steps_not_played: *left_out,
+        reason,
+        difference,
+    }
 }

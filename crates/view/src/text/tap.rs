@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use nodewise_machine::printable::{json, printable};
 
-use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptDifference};
+use crate::digest::conformance::{CheckedMachine, KernelCheck, ScriptDifference, ScriptOutcome};
 
 /// The first lines: the version, the plan, and what is compared.
 pub fn head(check: &KernelCheck, scripts: u64) -> String {
@@ -28,18 +28,18 @@ pub fn head(check: &KernelCheck, scripts: u64) -> String {
 pub fn machine(machine: &CheckedMachine, first: usize) -> String {
     let mut text = String::new();
     comment(&mut text, &format!("machine {}", machine_words(machine)));
-    for (point, (name, script)) in (first..).zip(&machine.scripts) {
-        let number = match name.kind {
-            "calls" => name.number.to_string(),
-            kind => format!("{kind} {}", name.number),
+    for (point, script) in (first..).zip(&machine.scripts) {
+        let number = match script.name.kind {
+            "calls" => script.name.number.to_string(),
+            kind => format!("{kind} {}", script.name.number),
         };
-        let point = match script {
-            CheckedScript::Same => format!("ok {point} - script {number}\n"),
-            CheckedScript::Failed(why) => {
+        let point = match &script.outcome {
+            ScriptOutcome::Same => format!("ok {point} - script {number}\n"),
+            ScriptOutcome::Failed(why) => {
                 let why = [("machine", quoted(&machine_words(machine))), ("not_played", quoted(why))];
                 format!("not ok {point} - script {number} could not be played\n{}", yaml(&why, &[]))
             }
-            CheckedScript::Differs(difference) => {
+            ScriptOutcome::Differs(difference) => {
                 let what = printable(&difference.what).replace('#', "\\#");
                 format!("not ok {point} - script {number}: {what}\n{}", difference_lines(machine, difference))
             }
@@ -57,9 +57,18 @@ pub fn end(check: &KernelCheck) -> String {
         &mut text,
         &format!("{same} scripts without a difference, {differ} with one, {failed} not played"),
     );
+    if check.left_out(None) > 0 {
+        let words =
+            format!("{} steps not played: the model does not know their outcome", check.left_out(None));
+        comment(&mut text, &words);
+    }
     for kind in check.kinds.iter().filter(|_| check.kinds.len() > 1) {
         let (same, differ, failed) = check.counts_of(Some(kind));
-        comment(&mut text, &format!("{kind}: {same} of {} without a difference", same + differ + failed));
+        let mut words = format!("{kind}: {same} of {} without a difference", same + differ + failed);
+        if check.left_out(Some(kind)) > 0 {
+            words.push_str(&format!(", {} steps not played", check.left_out(Some(kind))));
+        }
+        comment(&mut text, &words);
     }
     text
 }
@@ -115,7 +124,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::conformance::ScriptName;
+    use crate::digest::conformance::{CheckedScript, ScriptName};
 
     fn check() -> KernelCheck {
         let difference = ScriptDifference {
@@ -131,11 +140,15 @@ mod tests {
             program: "int main".to_owned(),
             file: Some("script-1001.c".to_owned()),
         };
-        let name = |kind, number| ScriptName { kind, number };
+        let script = |kind, number, outcome, left_out| {
+            let name = ScriptName { kind, number };
+            CheckedScript { name, outcome, left_out }
+        };
+        let ended = "the guest\u{1b}[m ended".to_owned();
         let scripts = vec![
-            (name("calls", 1000), CheckedScript::Same),
-            (name("calls", 1001), CheckedScript::Differs(Box::new(difference))),
-            (name("thp", 1002), CheckedScript::Failed("the guest\u{1b}[m ended".to_owned())),
+            script("pools", 1000, ScriptOutcome::Same, 2),
+            script("calls", 1001, ScriptOutcome::Differs(Box::new(difference)), 0),
+            script("thp", 1002, ScriptOutcome::Failed(ended), 0),
         ];
         let machine = CheckedMachine {
             spec: "2x(1c 512M)".to_owned(),
@@ -149,7 +162,7 @@ mod tests {
             image: "bzImage".to_owned(),
             model: "6.13".to_owned(),
             compared: "6.12".to_owned(),
-            kinds: vec!["calls", "thp"],
+            kinds: vec!["pools", "calls", "thp"],
             seed: Some(1),
             machines: vec![machine],
         }
@@ -166,7 +179,7 @@ TAP version 14
 # model: the rules of 6.13; nearest release that they were compared with: 6.12
 # seed 1
 # machine \"2x(1c 512M)\" --append numa=fake=2
-ok 1 - script 1000
+ok 1 - script pools 1000
 not ok 2 - script 1001: pages of m0
   ---
   machine: \"\\\"2x(1c 512M)\\\" --append numa=fake=2\"
@@ -188,7 +201,9 @@ not ok 3 - script thp 1002 could not be played
   not_played: \"the guest\\u001b[m ended\"
   ...
 # 1 scripts without a difference, 1 with one, 1 not played
-# calls: 1 of 2 without a difference
+# 2 steps not played: the model does not know their outcome
+# pools: 1 of 1 without a difference, 2 steps not played
+# calls: 0 of 1 without a difference
 # thp: 0 of 1 without a difference
 ";
         assert_eq!(text, expected);
@@ -204,7 +219,9 @@ not ok 3 - script thp 1002 could not be played
         assert_eq!(scripts[1]["calls"][0], "m0 = mmap(4 pages)");
         assert_eq!(scripts[2]["outcome"], "not played");
         assert_eq!(scripts[2]["kind"], "thp");
-        assert_eq!((&json["kinds"][0]["kind"], &json["kinds"][0]["different"]), (&"calls".into(), &1.into()));
+        assert_eq!((&json["kinds"][1]["kind"], &json["kinds"][1]["different"]), (&"calls".into(), &1.into()));
+        let left_out = [&json, &json["kinds"][0], &scripts[0], &scripts[1]];
+        assert_eq!(left_out.map(|of| of["steps_not_played"].as_u64()), [Some(2), Some(2), Some(2), Some(0)]);
         assert_eq!(
             (&json["same"], &json["different"], &json["not_played"]),
             (&1.into(), &1.into(), &1.into())

@@ -16,7 +16,7 @@ use nodewise_machine::{Bytes, KernelRelease, Machine, spec};
 use nodewise_model::Release;
 use nodewise_source::Detail;
 use nodewise_view::digest::conformance::{
-    CheckedMachine, CheckedScript, KernelCheck, ScriptDifference, ScriptName,
+    CheckedMachine, CheckedScript, KernelCheck, ScriptDifference, ScriptName, ScriptOutcome,
 };
 use nodewise_view::{json, text};
 
@@ -177,8 +177,7 @@ fn play(args: &Lab, parts: &Parts, machine: Checked) -> Result<CheckedMachine, F
     for id in ids {
         let at = played.iter().position(|(other, _)| *other == id);
         let outcome = at.map_or_else(|| Played::Failed(missing.clone()), |at| played.swap_remove(at).1);
-        let name = ScriptName { kind: id.kind.word(), number: id.number };
-        machine.scripts.push((name, script(outcome, id, args.check.output.as_deref())?));
+        machine.scripts.push(script(outcome, id, args.check.output.as_deref())?);
     }
     Ok(machine)
 }
@@ -200,17 +199,25 @@ fn guest(args: &Lab, parts: &Parts, shown: &CheckedMachine, layout: Layout) -> R
 
 /// The outcome in the form that is shown; its program is written to the folder, if there is one.
 fn script(outcome: Played, id: ScriptId, folder: Option<&Path>) -> Result<CheckedScript, Failure> {
-    let found = match outcome {
-        Played::Same => return Ok(CheckedScript::Same),
-        Played::Failed(why) => return Ok(CheckedScript::Failed(why)),
-        Played::Differs(found) => *found,
+    let name = ScriptName { kind: id.kind.word(), number: id.number };
+    let (outcome, left_out) = match outcome {
+        Played::Same { left_out } => (ScriptOutcome::Same, left_out),
+        Played::Failed(why) => (ScriptOutcome::Failed(why), 0),
+        Played::Differs(found) => {
+            let left_out = found.left_out;
+            (ScriptOutcome::Differs(Box::new(difference(*found, id, folder)?)), left_out)
+        }
     };
-    let Found { difference, calls, length, drawn, repeated, program } = found;
+    Ok(CheckedScript { name, outcome, left_out })
+}
+
+fn difference(found: Found, id: ScriptId, folder: Option<&Path>) -> Result<ScriptDifference, Failure> {
+    let Found { difference, calls, length, drawn, repeated, program, .. } = found;
     let file = folder.map(|folder| folder.join(file_name(id)));
     if let Some(file) = &file {
         Destination::from(file.clone().into_os_string()).write(program.as_bytes())?;
     }
-    Ok(CheckedScript::Differs(Box::new(ScriptDifference {
+    Ok(ScriptDifference {
         aspect: difference.aspect.word(),
         what: difference.what,
         kernel: difference.kernel,
@@ -222,7 +229,7 @@ fn script(outcome: Played, id: ScriptId, folder: Option<&Path>) -> Result<Checke
         plays: REPEATS,
         program,
         file: file.map(|file| shown(&file)),
-    })))
+    })
 }
 
 /// The file of a script's program.
@@ -295,10 +302,13 @@ mod tests {
     #[test]
     fn outcomes_are_read_as_they_come() {
         let mut lines = Lines::default();
-        for part in ["sa", "me\tthp-3\nnoise\nfail", "ed\tthp-4\ta\\nb\n", "same\tthp-5"] {
+        for part in ["sa", "me\tthp-3\t2\nnoise\nfail", "ed\tthp-4\ta\\nb\n", "same\tthp-5\t0"] {
             lines.write_all(part.as_bytes()).unwrap();
         }
         let id = |number| ScriptId { kind: ScriptKind::Thp, number };
-        assert_eq!(lines.played, [(id(3), Played::Same), (id(4), Played::Failed("a\nb".to_owned()))]);
+        assert_eq!(
+            lines.played,
+            [(id(3), Played::Same { left_out: 2 }), (id(4), Played::Failed("a\nb".to_owned()))]
+        );
     }
 }

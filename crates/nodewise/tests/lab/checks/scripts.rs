@@ -9,11 +9,15 @@ use std::process::Command;
 use nodewise_conformance::difference::Aspect;
 use nodewise_conformance::script::Call;
 use nodewise_conformance::{
-    Arena, Difference, Drawer, Outcome, Prediction, Script, ScriptId, ScriptKind, Shrinking, Trouble,
+    Arena, Difference, Drawer, Found, Outcome, Prediction, Script, ScriptId, ScriptKind, Shrinking, Trouble,
     program, reproducer,
 };
-use nodewise_model::Weights;
+use nodewise_machine::MemPolicy;
+use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::release::Change;
+use nodewise_model::thp::TransparentHuge;
+use nodewise_model::{Release, Weights};
 
 use super::counters::differs_twice;
 use super::model::{memory, release};
@@ -89,21 +93,52 @@ const PROGRAMS: usize = 4;
 pub fn wrong_rule(context: &Context) -> Result<(), String> {
     let forget = |around| Surroundings { weights: Weights::new(), ..around };
     let prediction = Prediction { adjusted: forget, ..Prediction::new(release(context)) };
-    let arena = arena(context, prediction)?;
-    let first = context.scripts.start;
-    let outcomes = (first..first + MOST_DRAWN)
-        .map(|number| Outcome::new(&arena, ScriptId { kind: ScriptKind::Calls, number }, Shrinking::Fully));
-    let found = outcomes.filter(|outcome| *outcome != Outcome::Same).take(1).collect::<Vec<_>>().pop();
-    let Some(Outcome::Differs(found)) = found else { return Err(format!("{found:?}")) };
-    println!("{}{} of {} calls: {}", crate::guest::FIGURE, found.length, found.drawn, found.calls.join("; "));
-    expect(found.length <= MOST_CALLS, || format!("{} calls: {:?}", found.length, found.calls))?;
-    expect(found.repeated > 0, || format!("no play repeats {:?}", found.calls))?;
-    expect(found.calls.iter().any(|call| call.contains("weighted interleave")), || {
-        format!("{:?}", found.calls)
-    })?;
+    let found = wrong(context, prediction, ScriptKind::Calls, "weighted interleave")?;
     let (code, output) = compiled("wrong", &found.program)?;
     same(&format!("exit code of\n{}\n{output}", found.program), code, Some(1))?;
     expect(output.contains("<- differs"), || output.clone())
+}
+
+/// A wrong rule of each further kind is found, with few calls: a setting of huge pages that does not count, a thread that
+/// begins without the policy of the one that starts it, and the pools of another release.
+pub fn wrong_rules_of_kinds(context: &Context) -> Result<(), String> {
+    let right = Prediction::new(release(context));
+    let ignores_setting = |call: &Call, task: &mut Task| {
+        if let Call::HugePages(..) = call {
+            task.set_huge_pages(TransparentHuge::ADVISED);
+        }
+    };
+    let thp = Prediction { spoiled: ignores_setting, ..right };
+    wrong(context, thp, ScriptKind::Thp, "transparent_hugepage/enabled")?;
+    let forgets_policy = |call: &Call, task: &mut Task| {
+        if let Call::Thread(_) = call {
+            let _ = task.set_policy(&MemPolicy::DEFAULT);
+        }
+    };
+    wrong(context, Prediction { spoiled: forgets_policy, ..right }, ScriptKind::Threads, "in thread")?;
+    let is_new = right.release.has(Change::NodeCountWithoutSurplus);
+    let other = if is_new { Release::new(6, 1) } else { Release::REFERENCE };
+    let pools = Prediction { release: other, ..right };
+    wrong(context, pools, ScriptKind::Pools, "nr_hugepages").map(drop)
+}
+
+/// The first script that differs under a wrong prediction, shrunk to few calls, one of which has these words.
+fn wrong(context: &Context, prediction: Prediction, kind: ScriptKind, words: &str) -> Result<Found, String> {
+    let arena = arena(context, prediction)?;
+    let first = context.scripts.start;
+    let mut outcomes = (first..first + MOST_DRAWN)
+        .map(|number| Outcome::new(&arena, ScriptId { kind, number }, Shrinking::Fully));
+    // Of a wrong release another rule can be found first.
+    let found = outcomes.find(|outcome| match outcome {
+        Outcome::Same { .. } => false,
+        Outcome::Differs(found) => found.calls.iter().any(|call| call.contains(words)),
+        Outcome::Failed(_) => true,
+    });
+    let Some(Outcome::Differs(found)) = found else { return Err(format!("{}: {found:?}", kind.word())) };
+    println!("{}{} of {} calls: {}", crate::guest::FIGURE, found.length, found.drawn, found.calls.join("; "));
+    expect(found.length <= MOST_CALLS, || format!("{} calls: {:?}", found.length, found.calls))?;
+    expect(found.repeated > 0, || format!("no play repeats {:?}", found.calls))?;
+    Ok(*found)
 }
 
 /// A program in C does what the script of calls did that it was written from.
