@@ -54,10 +54,10 @@ use crate::policy::system;
 use crate::release::Release;
 use crate::thp::TransparentHuge;
 use crate::tier::Tiers;
-pub use act::{Act, Backing, Flags, Mapping, Part, Refused, Skipped};
+pub use act::{Act, Backing, Flags, Mapping, MemoryUse, Part, Refused, Skipped};
 pub use limits::{GroupLimit, GroupLimits, GroupState};
 pub use placement::{Owner, Placement};
-pub use step::{Cause, Killed, LimitMet, LimitOutcome, Relief, Step};
+pub use step::{Cause, Killed, LimitMet, LimitOutcome, LocalAfter, Relief, Step};
 
 use group::Group;
 use limits::GroupId;
@@ -268,6 +268,7 @@ impl Simulation {
             Act::Fork { child } => self.fork(id, child),
             Act::StartThread { name } => self.start_thread(id, name),
             Act::Balance => Ok(self.balance(id)),
+            Act::BalanceFor(usage) => Ok(self.balance_for(id, *usage)),
             Act::End => {
                 self.remove(id);
                 Ok(Step::default())

@@ -77,6 +77,7 @@ pub enum Written {
     Fork(String),
     Thread(String),
     Balance,
+    BalanceFor { seconds: f64, touches: String, sweeps: bool },
     End,
     HugePages(u64),
     Demotion(bool),

@@ -72,13 +72,16 @@ impl Settings {
     }
 }
 
-/// The thread that uses the memory; their clocks of scans start differently.
+/// The thread that uses the memory. Until its first pass is over, the time between its scans is that with which the
+/// kernel's clock of its scans started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
-    /// The only thread of its process.
-    Only,
-    /// A thread that the process has started. It waits for [`Settings::delay`] between two scans, until the first
-    /// pass is over.
+    /// The only thread of a process that was forked, as by a shell: all its memory is scanned in
+    /// [`Settings::period_min`].
+    Forked,
+    /// The only thread of a process that was started by `vfork` or `posix_spawn`: one window in [`Settings::delay`].
+    Spawned,
+    /// A thread that its process has started: the same, and the first window sooner.
     Started,
 }
 
@@ -101,9 +104,12 @@ pub struct Program {
     /// Other memory of the process, at lower addresses: what is scanned before.
     pub below: Bytes,
     pub thread: Thread,
+    /// CPU time of the thread before balancing was switched on or the memory was there.
+    pub before: Duration,
     pub pattern: Pattern,
-    /// Pages that it touches in a second of its CPU time.
-    pub touches_per_s: f64,
+    /// Pages that it touches in a second of its CPU time: at least, and at most. Each draw has one rate from the first page
+    /// to the last.
+    pub touches_per_s: [f64; 2],
     /// The part of the time that it has a CPU, from 0 to 1.
     pub cpu_share: f64,
     /// Memory that the node has room for; `None`: all.
@@ -121,8 +127,8 @@ impl Program {
 pub struct Costs {
     /// Between two ticks: 1 / `CONFIG_HZ`.
     pub tick: Duration,
-    /// For marking a page.
-    pub mark: Duration,
+    /// For marking a page: at least, and at most; each scan has its own.
+    pub mark: [Duration; 2],
     /// For the fault that moves a page, taken from the time in which the program touches others.
     pub fault: Duration,
 }
@@ -130,7 +136,12 @@ pub struct Costs {
 impl Costs {
     /// Of a kernel of Debian, on a machine that needs no time for pages.
     pub const NONE: Self =
-        Self { tick: Duration::from_millis(4), mark: Duration::ZERO, fault: Duration::ZERO };
+        Self { tick: Duration::from_millis(4), mark: [Duration::ZERO; 2], fault: Duration::ZERO };
+
+    /// The same on a server: 1 µs for a fault and 3 µs for a move, by which `doctor` judges as well, and 20 ns for a mark. An
+    /// assumption.
+    pub const ASSUMED: Self =
+        Self { mark: [Duration::from_nanos(20); 2], fault: Duration::from_micros(4), ..Self::NONE };
 }
 
 /// How often the program is played, and from which seed.
@@ -143,7 +154,7 @@ pub struct Draws {
 /// The share of the memory that is local at a moment, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShareLocal {
-    /// CPU time of the thread since it started.
+    /// CPU time of the thread since it began to use the memory.
     pub at: Duration,
     /// One draw in twenty has less.
     pub low: f64,

@@ -1,10 +1,12 @@
 //! Acts of programs and of the system, and why they cannot be done.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
 use super::limits::GroupLimits;
+use crate::balancing::course::Pattern;
 
 /// The parts of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,16 @@ pub struct Part {
     pub region: String,
     /// Pages of 4 KiB from its beginning; `None` for all of it. Of huge pages all that begin before the end.
     pub pages: Option<Range<u64>>,
+}
+
+/// The use of a program's memory while time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// CPU time of the program.
+    pub time: Duration,
+    /// Pages of 4 KiB that it touches in a second of that: at least, and at most.
+    pub touches_per_s: [u64; 2],
+    pub pattern: Pattern,
 }
 
 /// The flags of `mbind(2)`.
@@ -137,6 +149,9 @@ pub enum Act {
     /// It runs for a while and uses all its memory: what is demoted, promoted or follows the CPU by then
     /// has done so.
     Balance,
+    /// The same, with a forecast of how much of what follows the CPU has done so after a while. Steps after it find all of it
+    /// there.
+    BalanceFor(MemoryUse),
     End,
     /// `vm.nr_hugepages` is written.
     ResizePool {

@@ -1,18 +1,39 @@
 //! Time that passes while a program runs: kswapd demotes, and pages follow their CPU.
 //!
-//! How long that takes is not said: it ends, as in [`crate::balancing`], when the kernel has marked all of
-//! the program's memory and the program has used it often enough since.
+//! It ends, as in [`crate::balancing`], when the kernel has marked all of the program's memory and the program has used
+//! it often enough since; where the step says how it uses it, [`course`](crate::balancing::course) says how far that has come
+//! after a time.
 
-use nodewise_machine::NodeId;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId};
 
 use super::Simulation;
+use super::act::MemoryUse;
 use super::program::{Extent, Id, ObjectKind};
-use super::step::Step;
+use super::step::{LocalAfter, Step};
+use crate::balancing::course::{Costs, Draws, Program, Settings, Thread, forecast};
 use crate::balancing::{Balancing, User};
 use crate::memory::ZoneState;
 use crate::zones::ZoneKind;
 
+/// Bytes of the pages that [`forecast`] knows.
+const PAGE: u64 = 4096;
+/// Draws of a forecast.
+const DRAWS: Draws = Draws { count: 100, seed: 1 };
+/// How a program may have been started.
+const STARTS: [Thread; 3] = [Thread::Forked, Thread::Spawned, Thread::Started];
+
 impl Simulation {
+    /// A program runs, and uses its memory in some way.
+    pub(super) fn balance_for(&mut self, id: Id, usage: MemoryUse) -> Step {
+        let mut step = self.balance(id);
+        if step.moved > 0 && step.promoted == 0 && self.memory.page_bytes() == PAGE {
+            step.local_after = Some(local_after(step.moved, self.placement(id).pages(), usage));
+        }
+        step
+    }
+
     /// A program runs for a while and uses all its memory.
     pub(super) fn balance(&mut self, id: Id) -> Step {
         let mut step = Step::default();
@@ -67,5 +88,38 @@ impl Simulation {
         let zones = self.memory.zones().iter().filter(|zone| zone.node == node);
         let lacking = zones.map(|zone| (kept(zone) + 1).saturating_sub(zone.free)).min();
         lacking.filter(|pages| *pages > 0)
+    }
+}
+
+/// The part of pages that follow their CPU that has done so after a time, of a program with so much memory in all.
+fn local_after(moved: u64, resident: u64, usage: MemoryUse) -> LocalAfter {
+    let part = moved as f64 / resident.max(moved) as f64;
+    let program = |thread| Program {
+        memory: Bytes::new(moved.saturating_mul(PAGE)),
+        first_page: None,
+        // Pages that are local are marked too, where there are several threads.
+        below: match thread {
+            Thread::Started => Bytes::new(resident.saturating_sub(moved).saturating_mul(PAGE)),
+            Thread::Forked | Thread::Spawned => Bytes::new(0),
+        },
+        thread,
+        before: Duration::ZERO,
+        pattern: usage.pattern,
+        touches_per_s: usage.touches_per_s.map(|touches| touches as f64 * part),
+        cpu_share: 1.0,
+        room: None,
+    };
+    let shares: Vec<_> = STARTS
+        .iter()
+        .flat_map(|thread| {
+            forecast(&program(*thread), Settings::KERNEL, Costs::ASSUMED, &[usage.time], DRAWS)
+        })
+        .collect();
+    let low = shares.iter().map(|share| share.low).fold(1.0, f64::min);
+    let high = shares.iter().map(|share| share.high).fold(0.0, f64::max);
+    LocalAfter {
+        time: usage.time,
+        low_permille: (low * 1000.0).floor() as u16,
+        high_permille: (high * 1000.0).ceil() as u16,
     }
 }

@@ -1,5 +1,7 @@
 //! The outcome of a step.
 
+use std::time::Duration;
+
 use nodewise_machine::NodeId;
 
 use super::act::Skipped;
@@ -72,6 +74,16 @@ pub struct Killed {
     pub next: Option<String>,
 }
 
+/// How much of the memory that follows a CPU is local after a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalAfter {
+    /// CPU time of the program.
+    pub time: Duration,
+    /// Parts of a thousand between which nine of ten draws are, however the program was started.
+    pub low_permille: u16,
+    pub high_permille: u16,
+}
+
 /// The outcome of a step.
 ///
 /// # Units
@@ -84,6 +96,8 @@ pub struct Step {
     pub moved: u64,
     /// Those of them that went up to faster memory.
     pub promoted: u64,
+    /// Where a time was given and pages of 4 KiB were moved, and none of them promoted.
+    pub local_after: Option<LocalAfter>,
     /// Pages that were to move and stay, for want of room or since others have them too.
     pub stayed: u64,
     /// Pages that came back from a disk.

@@ -376,6 +376,36 @@ fn pages_follow_their_cpu_as_far_as_policy_and_room_let_them() {
 }
 
 #[test]
+fn a_forecast_says_how_much_of_what_follows_has_done_so() {
+    let after = |seconds, touches| {
+        let mut simulation = simulation();
+        simulation.balancing = Balancing::from_setting(1);
+        let usage = MemoryUse {
+            time: std::time::Duration::from_secs(seconds),
+            touches_per_s: [touches; 2],
+            pattern: crate::balancing::course::Pattern::Sweep,
+        };
+        let steps = [
+            ("a", start("default")),
+            ("a", allocate("heap", 6)),
+            ("a", Act::RunOn(NodeId::new(1))),
+            ("a", Act::BalanceFor(usage)),
+        ];
+        let step = play(&mut simulation, &steps).pop().unwrap();
+        assert_eq!(placed(&simulation, "a"), [0, 6], "all of it is there in the end");
+        let after = step.local_after.unwrap();
+        (after.low_permille, after.high_permille)
+    };
+    assert_eq!(after(1, 10_000_000), (0, 0), "no scan before the delay");
+    // 24 windows: of a forked process in 2.4 s, of a spawned one one each second from the second on.
+    let (low, high) = after(10, 10_000_000);
+    assert!((320..=400).contains(&low) && high > 950, "{low} {high}");
+    assert_eq!(after(60, 10_000_000), (1000, 1000));
+    let (low, high) = after(60, 1000);
+    assert!(low > 5 && high < 40, "{low} {high}");
+}
+
+#[test]
 fn the_cost_of_a_step_is_that_of_its_runs_and_not_of_its_pages() {
     // 1 TiB over four nodes, and everything that can be done with it: no extent is cut up.
     let mut simulation = simulation_on("4x(8c 512G); dist=21", Release::REFERENCE).with_swap(GIB << 10);

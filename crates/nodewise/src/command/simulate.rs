@@ -1,15 +1,19 @@
 //! `nodewise simulate`: a scenario, played by the model.
 
 use std::path::Path;
+use std::time::Duration;
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
 use nodewise_model::balancing::Balancing;
+use nodewise_model::balancing::course::Pattern;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, huge_order, huge_page_bytes};
-use nodewise_model::simulate::{Act, Backing, Flags, GroupLimits, Mapping, Part, Refused, Simulation};
+use nodewise_model::simulate::{
+    Act, Backing, Flags, GroupLimits, Mapping, MemoryUse, Part, Refused, Simulation,
+};
 use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -222,6 +226,11 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
         Written::Fork(child) => Act::Fork { child: child.clone() },
         Written::Thread(name) => Act::StartThread { name: name.clone() },
         Written::Balance => Act::Balance,
+        Written::BalanceFor { seconds, touches: text, sweeps } => Act::BalanceFor(MemoryUse {
+            time: Duration::from_secs_f64(*seconds),
+            touches_per_s: touches(text)?,
+            pattern: if *sweeps { Pattern::Sweep } else { Pattern::Uniform },
+        }),
         Written::End => Act::End,
         Written::HugePages(pages) => {
             huge_pages(input)?;
@@ -294,6 +303,19 @@ fn part(written: &scenario::Part, page: u64) -> Result<Part, String> {
     }
     let (first, count) = (offset / page, bytes("length", length)?.get().div_ceil(page));
     Ok(Part { region, pages: Some(first..first.saturating_add(count)) })
+}
+
+/// A rate, or the least and the most that it may be.
+fn touches(text: &str) -> Result<[u64; 2], String> {
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    match (number(least), number(most)) {
+        (Some(least), Some(most)) if least <= most => Ok([least, most]),
+        _ => Err(format!(
+            "touches: {} is not a rate: expected pages in a second of CPU time, such as \"150\" or \"150-200\"",
+            quote(text)
+        )),
+    }
 }
 
 fn bytes(key: &str, text: &str) -> Result<Bytes, String> {

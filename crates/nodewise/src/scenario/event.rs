@@ -48,7 +48,13 @@ pub(super) struct Event {
     strict: Option<bool>,
     r#move: Option<bool>,
     move_all: Option<bool>,
+    r#for: Option<f64>,
+    touches: Option<String>,
+    sweep: Option<bool>,
 }
+
+/// The longest time of a forecast: a day.
+const MOST_SECONDS: f64 = 86_400.0;
 
 /// One thing to do, with what its key says.
 enum Deed<'e> {
@@ -105,7 +111,7 @@ fn known(event: &Event) -> [Known<'_>; 21] {
         ("cpuset", &[], event.cpuset.as_ref().map(Deed::Cpuset)),
         ("fork", &[], event.fork.as_ref().map(Deed::Fork)),
         ("thread", &[], event.thread.as_ref().map(Deed::Thread)),
-        ("balance", &[], set(event.balance, Deed::Balance)),
+        ("balance", &["for", "touches", "sweep"], set(event.balance, Deed::Balance)),
         ("end", &[], set(event.end, Deed::End)),
         ("hugepages", &[], event.hugepages.map(Deed::HugePages)),
         ("demotion", &[], event.demotion.map(Deed::Demotion)),
@@ -164,6 +170,9 @@ fn belongs(event: &Event, deed: &str) -> Result<(), String> {
         ("strict", event.strict.is_some()),
         ("move", event.r#move.is_some()),
         ("move-all", event.move_all.is_some()),
+        ("for", event.r#for.is_some()),
+        ("touches", event.touches.is_some()),
+        ("sweep", event.sweep.is_some()),
     ];
     for (key, _) in given.into_iter().filter(|(_, given)| *given) {
         let of = known(event).into_iter().filter(|(_, own, _)| own.contains(&key));
@@ -220,7 +229,7 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::Cpuset(nodes) => Written::Cpuset(nodes.clone()),
         Deed::Fork(child) => Written::Fork(child.clone()),
         Deed::Thread(name) => Written::Thread(name.clone()),
-        Deed::Balance => Written::Balance,
+        Deed::Balance => balance(event)?,
         Deed::End => Written::End,
         Deed::HugePages(pages) => Written::HugePages(pages),
         Deed::Demotion(enabled) => Written::Demotion(enabled),
@@ -230,6 +239,21 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::Limit(group) => Written::Limit(group.clone()),
         Deed::Join(group) => Written::Join(group.clone()),
     })
+}
+
+/// Time that passes, with a forecast where a time is given.
+fn balance(event: &Event) -> Result<Written, String> {
+    match (event.r#for, &event.touches) {
+        (None, None) if event.sweep.is_none() => Ok(Written::Balance),
+        (Some(seconds), Some(touches)) => {
+            if !(0.0..=MOST_SECONDS).contains(&seconds) {
+                return Err(format!("for is {seconds}: expected 0 to {MOST_SECONDS} seconds of CPU time"));
+            }
+            let (touches, sweeps) = (touches.clone(), event.sweep.unwrap_or(false));
+            Ok(Written::BalanceFor { seconds, touches, sweeps })
+        }
+        _ => Err("a forecast needs for and touches, as in for = 60, touches = \"150-200\"".to_owned()),
+    }
 }
 
 /// A value of `oom_score_adj`.

@@ -127,6 +127,10 @@ fn every_thing_to_do_is_read() {
         ("fork = \"b\"", Written::Fork(text("b"))),
         ("thread = \"t\"", Written::Thread(text("t"))),
         ("balance = true", Written::Balance),
+        (
+            "balance = true\nfor = 60\ntouches = \"150-200\"\nsweep = true",
+            Written::BalanceFor { seconds: 60.0, touches: text("150-200"), sweeps: true },
+        ),
         ("end = true", Written::End),
         ("hugepages = 7", Written::HugePages(7)),
         ("demotion = false", Written::Demotion(false)),

@@ -465,3 +465,43 @@ fn the_text_says_which_node_was_full_and_who_gave_the_pages_instead() {
     let small = played("2x(2c 4G)", "default", "6G");
     assert!(small.contains("GiB come from node 1 instead"), "{small}");
 }
+
+/// 6 GiB of a program that goes to the other node.
+fn goes(balance: &str) -> String {
+    let event = |at: u32, act: &str| format!("[[event]]\nat = {at}\nprogram = \"app\"\n{act}\n");
+    let acts = ["allocate = \"6G\"", "run-on = 1", &format!("balance = true\n{balance}")];
+    let events: String = (1..).zip(acts).map(|(at, act)| event(at, act)).collect();
+    format!(
+        "machine = \"2x(4c 16G); dist=21; kernel=6.12\"\nnuma-balancing = 1\n[[program]]\nname = \"app\"\n{events}"
+    )
+}
+
+#[test]
+fn time_that_passes_has_a_forecast_of_what_is_local_by_then() {
+    let step = |balance: &str| own(&goes(balance))["steps"].as_array().unwrap().last().unwrap().clone();
+    let after = &step("for = 10\ntouches = \"5000000-6000000\"\nsweep = true")["local_after"];
+    let [time, low, high] = ["cpu_time_s", "low_share", "high_share"].map(|key| after[key].as_f64().unwrap());
+    assert!(time == 10.0 && 0.0 < low && low < high && high <= 1.0, "{after}");
+    assert_eq!(step("")["local_after"], Value::Null);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    let text = |balance: &str| {
+        fs::write(&file, goes(balance)).unwrap();
+        run(&["simulate", file.to_str().unwrap()])
+    };
+    let shown = text("for = 60\ntouches = \"5000000\"").ok();
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("runs on 5000000 touches/s at random: 6 GiB moved, 100 % of it after 60 s"),
+        "{shown}"
+    );
+    for (wrong, expected) in [
+        ("for = 60", "a forecast needs for and touches"),
+        ("for = 60\ntouches = \"many\"", "touches: \"many\" is not a rate"),
+        ("for = 1e6\ntouches = \"1\"", "expected 0 to 86400 seconds"),
+    ] {
+        let ran = text(wrong);
+        assert_eq!(ran.code, Some(2), "{wrong}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
+    }
+}

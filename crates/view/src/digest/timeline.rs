@@ -11,8 +11,10 @@ use std::time::SystemTime;
 use nodewise_machine::check::node_names;
 use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeCounters, NodeId};
+use nodewise_model::balancing::course::Pattern;
 use nodewise_model::simulate::{
-    Act, Backing, GroupState, Mapping, Owner, Part, Placement, Simulation, Skipped, Step,
+    Act, Backing, GroupState, LocalAfter, Mapping, MemoryUse, Owner, Part, Placement, Simulation, Skipped,
+    Step,
 };
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
@@ -220,7 +222,7 @@ impl Moment {
             Act::Restrict(_) => "new cpuset".to_owned(),
             Act::Fork { .. } => "forks".to_owned(),
             Act::StartThread { .. } => "starts a thread".to_owned(),
-            Act::Balance => "runs on".to_owned(),
+            Act::Balance | Act::BalanceFor(_) => "runs on".to_owned(),
             Act::End => "ends".to_owned(),
             Act::ResizePool { .. } => "nr_hugepages".to_owned(),
             Act::SetDemotion(_) => "demotion".to_owned(),
@@ -256,6 +258,7 @@ impl Moment {
             Act::RunOn(node) => format!("to node {node}"),
             Act::Restrict(nodes) => node_names(nodes),
             Act::Fork { child: name } | Act::StartThread { name } => name.clone(),
+            Act::BalanceFor(usage) => touching(usage),
             Act::Balance | Act::End => String::new(),
             Act::ResizePool { pages } => pages.to_string(),
             Act::Limit { parent, limits, .. } => groups::in_words(parent.as_deref(), limits, self.page),
@@ -286,10 +289,30 @@ impl Moment {
                 .filter(|(pages, _)| *pages > 0)
                 .map(|(pages, word)| format!("{} {word}", size_of(*pages, self.page))),
         );
+        words.extend(step.local_after.as_ref().map(followed));
         words.extend(step.limits.iter().filter_map(groups::outcome));
         words.extend(step.killed.iter().map(|one| killed(&one.program)));
         words.join(", ")
     }
+}
+
+/// `150-200 touches/s`, in which order.
+fn touching(usage: &MemoryUse) -> String {
+    let [least, most] = usage.touches_per_s;
+    let rate = if least == most { least.to_string() } else { format!("{least}-{most}") };
+    let order = match usage.pattern {
+        Pattern::Uniform => "at random",
+        Pattern::Sweep => "in a sweep",
+    };
+    format!("{rate} touches/s {order}")
+}
+
+/// `92 to 100 % of it after 60 s`.
+fn followed(after: &LocalAfter) -> String {
+    let percent = |permille: u16| f64::from(permille) / 10.0;
+    let (low, high) = (percent(after.low_permille), percent(after.high_permille));
+    let range = if low == high { format!("{low}") } else { format!("{low} to {high}") };
+    format!("{range} % of it after {} s", after.time.as_secs_f64())
 }
 
 /// `0=60GiB, 1=4GiB`: without the blanks at which a line would break.

@@ -42,6 +42,8 @@ struct StepJson<'a> {
     moved_pages: u64,
     #[serde(skip_serializing_if = "is_zero")]
     promoted_pages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_after: Option<LocalAfterJson>,
     #[serde(skip_serializing_if = "is_zero")]
     stayed_pages: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -66,6 +68,14 @@ struct StepJson<'a> {
     counters: Vec<CountersJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<&'a str>,
+}
+
+/// A band of the share of pages that follow a CPU.
+#[derive(Serialize)]
+struct LocalAfterJson {
+    cpu_time_s: f64,
+    low_share: f64,
+    high_share: f64,
 }
 
 #[derive(Serialize)]
@@ -340,6 +350,11 @@ fn step(moment: &Moment) -> StepJson<'_> {
         taken: pages(step.taken.iter().copied()),
         moved_pages: step.moved,
         promoted_pages: step.promoted,
+        local_after: step.local_after.map(|after| LocalAfterJson {
+            cpu_time_s: after.time.as_secs_f64(),
+            low_share: f64::from(after.low_permille) / 1000.0,
+            high_share: f64::from(after.high_permille) / 1000.0,
+        }),
         stayed_pages: step.stayed,
         swapped_in_pages: step.swapped_in,
         missing_pages: step.missing.as_ref().map(|end| end.pages),

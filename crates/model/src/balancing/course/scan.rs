@@ -16,7 +16,7 @@ const YIELDS: f64 = 2.0;
 /// A part of the memory that was marked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scan {
-    /// CPU time of the thread when it is done, in seconds.
+    /// CPU time of the thread when it is done, in seconds since it began to use the memory.
     pub at: f64,
     /// Pages, the first of the memory being 0.
     pub pages: Range<u64>,
@@ -76,12 +76,15 @@ pub(super) fn first_pass(
     let first = program.first_page.unwrap_or(drawn) % ALIGNED;
     let mut cursor = Cursor { below, first, next: 0, pages };
     let mut clock = match program.thread {
-        Thread::Only => Clock { stamp: 0.0, period: delay, next: None },
+        Thread::Forked => Clock { stamp: 0.0, period: delay, next: None },
+        Thread::Spawned => Clock { stamp: YIELDS * tick, period: delay, next: None },
         // Times in jiffies are those of the tick before.
         Thread::Started => Clock { stamp: YIELDS * tick, period: delay, next: Some(delay + phase - tick) },
     };
     let mut scans = Vec::new();
-    let mut spent = 0.0;
+    let before = program.before.as_secs_f64();
+    let end = before + end;
+    let mut spent = before;
     while cursor.next < pages {
         // The first tick at which more CPU time than a period has gone by.
         let due = (clock.stamp + clock.period).max(spent);
@@ -104,11 +107,13 @@ pub(super) fn first_pass(
                 clock.next = Some(wall + clock.period);
                 clock.stamp += YIELDS * tick;
                 let range = cursor.scan(settings.window());
-                let cost = (range.end - range.start) as f64 * costs.mark.as_secs_f64();
+                let [least, most] = costs.mark.map(|mark| mark.as_secs_f64());
+                let mark = least + random.unit() * (most - least).max(0.0);
+                let cost = (range.end - range.start) as f64 * mark;
                 // The kernel sees no more of its own time than whole ticks.
                 clock.stamp += RESTS * (cost / tick).floor() * tick;
                 spent += cost;
-                scans.push(Scan { at: spent, pages: range });
+                scans.push(Scan { at: spent - before, pages: range });
             }
         }
     }

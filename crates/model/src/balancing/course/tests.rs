@@ -9,8 +9,9 @@ const PROGRAM: Program = Program {
     first_page: Some(0),
     below: Bytes::from_mib(0),
     thread: Thread::Started,
+    before: Duration::ZERO,
     pattern: Pattern::Sweep,
-    touches_per_s: 1e6,
+    touches_per_s: [1e6; 2],
     cpu_share: 1.0,
     room: None,
 };
@@ -32,7 +33,7 @@ fn a_started_thread_has_its_memory_marked_after_the_delay() {
 
 #[test]
 fn the_only_thread_waits_for_the_delay_twice() {
-    let program = Program { thread: Thread::Only, ..PROGRAM };
+    let program = Program { thread: Thread::Forked, ..PROGRAM };
     assert_eq!(medians(&program, Settings::KERNEL, &[1.1, 1.9, 2.1]), [0, 0, 1000]);
 }
 
@@ -46,9 +47,19 @@ fn windows_of_a_started_thread_follow_each_other_at_the_delay() {
 }
 
 #[test]
+fn windows_of_a_spawned_process_wait_for_the_delay_as_well() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    let program = Program { thread: Thread::Spawned, ..PROGRAM };
+    assert_eq!(medians(&program, settings, &[1.5, 2.5, 3.5, 10.5]), [0, 125, 250, 1000]);
+    // Time that went by before is made up for.
+    let late = Program { before: Duration::from_secs(7), ..program };
+    assert_eq!(medians(&late, settings, &[0.5, 1.5, 2.5]), [0, 125, 250]);
+}
+
+#[test]
 fn windows_of_the_only_thread_share_the_shortest_period() {
     let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
-    let program = Program { thread: Thread::Only, ..PROGRAM };
+    let program = Program { thread: Thread::Forked, ..PROGRAM };
     // Eight windows, 125 ms apart and two ticks more.
     assert_eq!(medians(&program, settings, &[1.9, 2.05, 2.2, 3.2]), [0, 125, 250, 1000]);
 }
@@ -70,14 +81,14 @@ fn a_thread_that_shares_its_cpu_is_scanned_by_its_own_time() {
 fn scans_that_take_long_follow_each_other_slowly() {
     let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
     // 1,024 pages take 10 ms, and the kernel sees two ticks of that: 256 ms of rest.
-    let costs = Costs { mark: Duration::from_nanos(10_000), ..Costs::NONE };
+    let costs = Costs { mark: [Duration::from_nanos(10_000); 2], ..Costs::NONE };
     let at = |time| forecast(&PROGRAM, settings, costs, &seconds(&[time]), DRAWS)[0].median;
     assert_eq!([at(2.2), at(2.4)], [0.125, 0.25]);
 }
 
 #[test]
 fn pages_touched_at_random_become_local_as_in_the_occupancy_problem() {
-    let program = Program { pattern: Pattern::Uniform, touches_per_s: 400.0, ..PROGRAM };
+    let program = Program { pattern: Pattern::Uniform, touches_per_s: [400.0; 2], ..PROGRAM };
     let times = seconds(&[10.0, 30.0, 60.0]);
     let shares = forecast(&program, Settings::KERNEL, Costs::NONE, &times, Draws { count: 400, seed: 2 });
     for share in &shares {
@@ -121,8 +132,18 @@ fn a_node_without_room_takes_what_it_can() {
 }
 
 #[test]
+fn a_rate_that_is_known_roughly_widens_the_band() {
+    let width = |rate| {
+        let program = Program { pattern: Pattern::Uniform, touches_per_s: rate, ..PROGRAM };
+        let share = forecast(&program, Settings::KERNEL, Costs::NONE, &seconds(&[15.0]), DRAWS)[0];
+        share.high - share.low
+    };
+    assert!(width([400.0, 600.0]) > 4.0 * width([500.0; 2]));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_band() {
-    let program = Program { pattern: Pattern::Uniform, touches_per_s: 500.0, ..PROGRAM };
+    let program = Program { pattern: Pattern::Uniform, touches_per_s: [500.0; 2], ..PROGRAM };
     let band =
         |seed| forecast(&program, Settings::KERNEL, Costs::NONE, &seconds(&[9.0]), Draws { seed, ..DRAWS });
     assert_eq!(band(3), band(3));
@@ -130,7 +151,7 @@ fn the_same_seed_gives_the_same_band() {
 }
 
 fn programs() -> impl Strategy<Value = Program> {
-    let thread = prop_oneof![Just(Thread::Only), Just(Thread::Started)];
+    let thread = prop_oneof![Just(Thread::Forked), Just(Thread::Spawned), Just(Thread::Started)];
     let pattern = prop_oneof![Just(Pattern::Uniform), Just(Pattern::Sweep)];
     let rate = prop_oneof![Just(0.0), 0.0f64..1e7, any::<f64>()];
     let share = prop_oneof![0.0f64..1.0, any::<f64>()];
@@ -140,8 +161,9 @@ fn programs() -> impl Strategy<Value = Program> {
             first_page: place,
             below: Bytes::new(below),
             thread,
+            before: Duration::from_micros(below),
             pattern,
-            touches_per_s,
+            touches_per_s: [touches_per_s, touches_per_s * 1.5],
             cpu_share,
             room: place.map(Bytes::new),
         },
@@ -167,7 +189,7 @@ proptest! {
         let [tick, mark, fault] = [tick.max(1_000_000), mark, fault].map(Duration::from_nanos);
         let times: Vec<Duration> = times.into_iter().map(Duration::from_millis).collect();
         let shares =
-            forecast(&program, settings, Costs { tick, mark, fault }, &times, Draws { count: 3, seed });
+            forecast(&program, settings, Costs { tick, mark: [mark, mark * 2], fault }, &times, Draws { count: 3, seed });
         prop_assert_eq!(shares.len(), times.len());
         let mut sorted = shares.clone();
         sorted.sort_by_key(|share| share.at);

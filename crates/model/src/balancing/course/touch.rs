@@ -38,7 +38,9 @@ impl Touching {
             Pattern::Uniform => Order::Uniform { marked: 0, left: 0.0 },
             Pattern::Sweep => Order::Sweep { next: random.unit() * pages as f64, marked: Vec::new() },
         };
-        let rate = if program.touches_per_s.is_finite() { program.touches_per_s.max(0.0) } else { 0.0 };
+        let [least, most] =
+            program.touches_per_s.map(|rate| if rate.is_finite() { rate.max(0.0) } else { 0.0 });
+        let rate = least + random.unit() * (most - least);
         Self { pages, rate, fault: costs.fault.as_secs_f64(), now: 0.0, moved: 0, order }
     }
 

@@ -4,6 +4,7 @@ use nodewise_machine::PolicyMode;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
+use crate::balancing::course::Pattern;
 use crate::simulate::limits::Charged;
 use crate::simulate::program::{Extent, ObjectKind};
 use crate::simulate::run::At;
@@ -78,6 +79,10 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => nodes().prop_filter("a cpuset has nodes", |nodes| !nodes.is_empty()).prop_map(Act::Restrict),
         2 => (0u8..4).prop_map(|number| Act::Fork { child: format!("p{number}") }),
         1 => proptest::strategy::Just(Act::Balance),
+        1 => (0u64..100, [any::<u64>(), any::<u64>()]).prop_map(|(seconds, touches_per_s)| {
+            let time = std::time::Duration::from_secs(seconds);
+            Act::BalanceFor(MemoryUse { time, touches_per_s, pattern: Pattern::Uniform })
+        }),
         1 => proptest::strategy::Just(Act::End),
         1 => (0u64..600).prop_map(|pages| Act::ResizePool { pages }),
         1 => any::<bool>().prop_map(Act::SetDemotion),
