@@ -9,6 +9,8 @@ use nodewise_lab::KernelChoice;
 use nodewise_machine::{Bytes, KernelRelease, duration};
 use nodewise_view::digest::line_counts::LocalDemand;
 
+use crate::output::Destination;
+
 /// Boots a machine as a real kernel in QEMU and runs a command there
 ///
 /// The guest has the nodes, CPUs, distances, memory-only nodes and firmware attributes of the
@@ -23,6 +25,7 @@ Examples:
   nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
   nodewise lab --machine \"2x(2c 1G); dist=21\" --count --assert-local 95 -- ./solver input.dat
   nodewise lab --machine M --count --assert-local heap=95 --assert-local anonymous=80 -- ./solver
+  nodewise lab --machine M --count --svg lines.svg -- ./solver
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
@@ -63,6 +66,12 @@ pub struct Lab {
     /// Print JSON (schema nodewise.lines/1; with --check nodewise.kernel-check/1)
     #[arg(long, requires = "result")]
     pub json: bool,
+    /// Draw an SVG picture into FILE: the cache lines by node of the CPUs and node of the memory
+    #[arg(long, value_name = "FILE", requires = "count")]
+    pub svg: Option<Destination>,
+    /// Draw a PNG picture into FILE: the cache lines by node of the CPUs and node of the memory
+    #[arg(long, value_name = "FILE", requires = "count")]
+    pub png: Option<Destination>,
     /// Show what would be done, without doing it: how the guest would be started
     #[arg(long)]
     pub dry_run: bool,

@@ -64,8 +64,20 @@ pub fn are_those_of_arithmetic() -> Result<(), Failed> {
         return Ok(());
     }
     let (nodewise, own) = (env!("CARGO_BIN_EXE_nodewise"), std::env::current_exe()?);
+    let folder = tempfile::tempdir()?;
+    let picture = folder.path().join("lines.svg");
     let mut command = Command::new(nodewise);
-    command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
+    command.args([
+        "lab",
+        "--machine",
+        "2x(1c 512M); dist=21",
+        "--timeout",
+        "10m",
+        "--count",
+        "--json",
+        "--svg",
+    ]);
+    command.arg(&picture);
     // Arrays of this size are of mmap.
     command.args(["--assert-local", "95", "--assert-local", "anonymous=90", "--assert-local", "stack=0"]);
     command.args(["--", nodewise, "run", "--cpunodebind=0", "--membind=1", "--"]);
@@ -79,7 +91,10 @@ pub fn are_those_of_arithmetic() -> Result<(), Failed> {
         return Err(format!("{}: {said}", output.status).into());
     }
     let json: Value = serde_json::from_slice(&output.stdout)?;
-    compare(&json).map_err(|why| format!("{why}\n{json:#}").into())
+    compare(&json).map_err(|why| format!("{why}\n{json:#}"))?;
+    let local = format!("All CPUs: {}", verdict_of(&said));
+    let drawn = std::fs::read_to_string(picture)?;
+    if drawn.contains(&local) { Ok(()) } else { Err(format!("expected {local:?}:\n{drawn}").into()) }
 }
 
 /// `nodewise tune --machine` counts a walk under each placement, and ranks the one that is local before the one that is not;
@@ -129,6 +144,14 @@ pub fn rank_placements() -> Result<(), Failed> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let is_void = text.starts_with("Cannot be ranked: the bounds of 3 placements");
     if is_void { Ok(()) } else { Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).into()) }
+}
+
+/// The local share of all lines as the verdict has it.
+fn verdict_of(said: &str) -> &str {
+    let line = said.lines().find(|line| line.contains(" of the cache lines are local: 95 %"));
+    let line = line.unwrap_or_default();
+    let share = line.strip_prefix("nodewise: ").and_then(|line| line.split_once(" of the cache"));
+    share.map_or("no verdict", |(share, _)| share)
 }
 
 fn compare(json: &Value) -> Result<(), String> {

@@ -191,11 +191,16 @@ impl LineCounts {
     pub fn matrix(&self) -> Matrix {
         let remark = "64 bytes each, read and written back";
         let mut matrix = Matrix::new("lines", "lines", remark, Direction::LowerIsBetter);
+        let mut sums: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
+        for cell in &self.cells {
+            if let Some(to) = cell.node {
+                *sums.entry((cell.cpu_node, to)).or_default() += cell.moved(OWN);
+            }
+        }
         for from in &self.cpu_nodes {
             for to in &self.memory_nodes {
-                let chosen = |cell: &LineCell| cell.cpu_node == *from && cell.node == Some(*to);
-                let value = Some(self.share(OWN, chosen).all as f64);
-                matrix.set(*from, *to, Entry { value, disturbed: false });
+                let lines = sums.get(&(*from, *to)).copied().unwrap_or_default();
+                matrix.set(*from, *to, Entry { value: Some(lines as f64), disturbed: false });
             }
         }
         matrix
@@ -237,6 +242,26 @@ impl LineCounts {
     /// Pairs of nodes between which lines moved that were not local, the busiest first.
     pub fn worst_pairs(&self) -> Vec<(NodeId, NodeId, u64)> {
         remote_pairs(self.cells.iter().map(|cell| (cell.cpu_node, cell.node, cell.moved(OWN))))
+    }
+
+    /// The modelled cache in words.
+    pub fn cache_words(&self) -> String {
+        let source = if self.is_assumed { ", assumed: the machine does not give the size" } else { "" };
+        format!("modelled cache of each CPU: {} in {} ways{source}", self.sizes[OWN], self.ways)
+    }
+
+    /// Lines with other sizes of the cache, where they differ.
+    pub fn unsure_words(&self) -> Option<String> {
+        let [half, _, twice] = self.sizes;
+        let words = |[less, more]: [u64; 2]| {
+            format!("unsure: {less} lines with a cache of {half}, {more} with {twice}")
+        };
+        self.unsure().map(words)
+    }
+
+    /// Lines that the matrix lacks, in words.
+    pub fn nowhere_words(&self) -> String {
+        format!("{} lines of memory outside of all nodes are in no column", self.nowhere())
     }
 
     /// A thread in words: its name, or its place.

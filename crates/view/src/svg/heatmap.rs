@@ -2,19 +2,19 @@
 //!
 //! A colour says how many times worse a cell is than the best cell of its matrix, in the same steps
 //! in every picture, so that pictures of two machines can be laid side by side. The colour bar below has the
-//! values.
+//! values. Counts are coloured by their share of the sum instead.
 
 use crate::digest::matrix::{AxisId, Entry, Matrix, Scale, too_many};
 use crate::digest::survey::{Ending, digits};
 use crate::svg::font::Font;
-use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::frame::{Anchor, Frame, Label, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::legend::{colour_bar, square};
 use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT};
 
 /// The widest page.
 const WIDTH: f64 = 980.0;
 /// Between two matrices.
-const GUTTER: f64 = 28.0;
+pub(super) const GUTTER: f64 = 28.0;
 const NUMBER: Font = Font::regular(11.0);
 /// The number of a disturbed cell; all cells have room for it.
 const BOLD: Font = Font::bold(11.0);
@@ -23,7 +23,7 @@ const TOP: f64 = 16.0;
 const ROW: f64 = 24.0;
 /// Between the numbers of rows and the cells.
 const LEFT: f64 = 6.0;
-/// Up to this many columns have numbers in their cells.
+/// Up to this many columns have numbers in their cells, where the page has room for them.
 const NUMBERED: usize = 24;
 /// The smallest side of a cell without a number where there is a choice.
 const SMALLEST: f64 = 5.0;
@@ -31,6 +31,8 @@ const SMALLEST: f64 = 5.0;
 const MOST: usize = 256;
 /// Up to how many times the best value each colour goes; the last has no end.
 const STEPS: [f64; 5] = [1.1, 1.4, 1.8, 2.5, 4.0];
+/// Below which percentage of the sum each colour is; the last goes up to all.
+const SHARES: [f64; 5] = [1.0, 5.0, 10.0, 25.0, 50.0];
 
 /// Lays out matrices below a title, with lines about them and the end of the report below.
 pub(super) fn page<I: AxisId>(
@@ -62,7 +64,7 @@ pub(super) fn sheet_of(
 }
 
 /// The width of panels side by side, as many in a row as the widest page has room for.
-fn flow_width(panels: &[Frame]) -> f64 {
+pub(super) fn flow_width(panels: &[Frame]) -> f64 {
     let (mut row, mut widest) = (0.0_f64, 0.0_f64);
     for panel in panels {
         let beside = row + GUTTER + panel.area.width;
@@ -75,10 +77,29 @@ fn flow_width(panels: &[Frame]) -> f64 {
 
 /// One matrix with its title and the meaning of its colours.
 pub(super) fn panel<I: AxisId>(matrix: &Matrix<I>) -> Frame {
+    shaded(matrix, Shading::TimesWorse)
+}
+
+/// One matrix of counts, whose colours are shares of their sum. Cells of one place are outlined: local ones.
+pub(super) fn share_panel<I: AxisId>(matrix: &Matrix<I>) -> Frame {
+    let sum = matrix.cells().filter_map(|entry| entry.value).sum();
+    shaded(matrix, Shading::ShareOf(sum))
+}
+
+/// The meaning of a colour.
+#[derive(Clone, Copy)]
+enum Shading {
+    /// How many times worse than the best cell.
+    TimesWorse,
+    /// The share of this sum.
+    ShareOf(f64),
+}
+
+fn shaded<I: AxisId>(matrix: &Matrix<I>, shading: Shading) -> Frame {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let drawn = rows.len().max(columns.len()) <= MOST;
     let note = if drawn { String::new() } else { too_many(rows.len(), columns.len(), MOST) };
-    let grid = drawn.then(|| Grid::new(matrix, &rows, &columns));
+    let grid = drawn.then(|| Grid::new(matrix, (&rows, &columns), shading));
     let remark = format!("{}; {}", matrix.remark, I::SIDES);
     let frame = grid.as_ref().map(Grid::frame);
     let least = frame.as_ref().map_or(0.0, |frame| frame.area.width).max(150.0);
@@ -106,33 +127,34 @@ struct Grid<'m, I> {
     rows: &'m [I],
     columns: &'m [I],
     scale: Scale,
+    shading: Shading,
     /// Width of the widest number of a row or column.
     head: f64,
+    /// Whether cells have room for their numbers.
+    is_numbered: bool,
     /// A cell's width and height.
     cell: (f64, f64),
 }
 
 impl<'m, I: AxisId> Grid<'m, I> {
-    fn new(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
+    fn new(matrix: &'m Matrix<I>, (rows, columns): (&'m [I], &'m [I]), shading: Shading) -> Self {
         let scale = matrix.scale();
         let heads = rows.iter().chain(columns).map(|place| SMALL.width(&place.to_string()));
         let head = heads.fold(0.0, f64::max);
-        let cell = if columns.len() <= NUMBERED {
-            let numbers = matrix.cells().map(|entry| BOLD.width(&scale.text(Some(entry))));
-            (numbers.fold(head.max(30.0), f64::max) + 10.0, ROW)
+        let page = WIDTH - 2.0 * MARGIN;
+        let numbers = matrix.cells().map(|entry| BOLD.width(&scale.text(Some(entry))));
+        let width = numbers.fold(head.max(30.0), f64::max) + 10.0;
+        let is_numbered = columns.len() <= NUMBERED && head + LEFT + columns.len() as f64 * width <= page;
+        let cell = if is_numbered {
+            (width, ROW)
         } else {
             // Two side by side where cells are large enough for it, else as large as can be.
-            let page = WIDTH - 2.0 * MARGIN;
             let side = |room: f64| ((room - head - LEFT) / columns.len() as f64).floor();
             let half = side((page - GUTTER) / 2.0 - 2.0);
             let side = if half >= SMALLEST { half.min(14.0) } else { side(page) };
             (side, side)
         };
-        Self { matrix, rows, columns, scale, head, cell }
-    }
-
-    fn is_numbered(&self) -> bool {
-        self.columns.len() <= NUMBERED
+        Self { matrix, rows, columns, scale, shading, head, is_numbered, cell }
     }
 
     fn frame(&self) -> Frame {
@@ -143,8 +165,20 @@ impl<'m, I: AxisId> Grid<'m, I> {
         for (row, from) in self.rows.iter().enumerate() {
             let cells = self.row(*from).into_iter();
             frame.children.extend(cells.map(|cell| cell.moved(left, TOP + row as f64 * height)));
+            let local = self.columns.iter().position(|memory| memory == from);
+            if let (Shading::ShareOf(_), Some(column)) = (self.shading, local) {
+                let corner = (left + column as f64 * width, TOP + row as f64 * height);
+                frame.strokes.push(self.outline(corner));
+            }
         }
         frame
+    }
+
+    /// A line around a cell with this corner, inside of it.
+    fn outline(&self, (x, y): (f64, f64)) -> Stroke {
+        let (right, bottom) = (x + self.cell.0 - 1.0, y + self.cell.1 - 1.0);
+        let points = vec![(x, y), (right, y), (right, bottom), (x, bottom), (x, y)];
+        Stroke { points, pen: Pen::Limit, ring: 0.0 }
     }
 
     /// The cells of a row from left to right; neighbours of one colour are one where they have no numbers.
@@ -153,7 +187,7 @@ impl<'m, I: AxisId> Grid<'m, I> {
         for (column, memory) in self.columns.iter().enumerate() {
             let cell = self.child(self.matrix.get(from, *memory));
             match cells.last_mut() {
-                Some(last) if !self.is_numbered() && last.role == cell.role => {
+                Some(last) if !self.is_numbered && last.role == cell.role => {
                     last.area.width += cell.area.width;
                 }
                 _ => cells.push(cell.moved(column as f64 * self.cell.0, 0.0)),
@@ -184,10 +218,10 @@ impl<'m, I: AxisId> Grid<'m, I> {
 
     /// A cell, in the corner; those without numbers touch.
     fn child(&self, entry: Option<&Entry>) -> Frame {
-        let (gap, (width, height)) = (if self.is_numbered() { 1.0 } else { 0.0 }, self.cell);
+        let (gap, (width, height)) = (if self.is_numbered { 1.0 } else { 0.0 }, self.cell);
         let role = self.role(entry);
         let mut child = Frame::new(role, width - gap, height - gap);
-        if self.is_numbered() {
+        if self.is_numbered {
             let font = if entry.is_some_and(|entry| entry.disturbed) { BOLD } else { NUMBER };
             let text = self.scale.text(entry);
             let label = Label::new(&text, font, (width - gap) / 2.0, (0.0, height - gap));
@@ -196,28 +230,40 @@ impl<'m, I: AxisId> Grid<'m, I> {
         child
     }
 
-    /// The step of an entry; `None` for what is not a multiple of the best.
+    /// The step of an entry; `None` for what is not a multiple of the best, and for no share.
     fn step(&self, entry: &Entry) -> Option<usize> {
-        let times = self.scale.times_worse(entry.value?)?;
-        Some(STEPS.iter().position(|most| times <= *most).unwrap_or(STEPS.len()))
+        let value = entry.value?;
+        match self.shading {
+            Shading::TimesWorse => {
+                let times = self.scale.times_worse(value)?;
+                Some(STEPS.iter().position(|most| times <= *most).unwrap_or(STEPS.len()))
+            }
+            Shading::ShareOf(sum) => {
+                let percent = (value > 0.0).then(|| value / sum * 100.0)?;
+                Some(SHARES.iter().position(|end| percent < *end).unwrap_or(SHARES.len()))
+            }
+        }
     }
 
     fn role(&self, entry: Option<&Entry>) -> Role {
         entry.and_then(|entry| self.step(entry)).map_or(Role::NoDistance, colour)
     }
 
-    /// Whether a cell has no colour.
-    fn is_bare(&self, from: I, memory: I) -> bool {
-        self.role(self.matrix.get(from, memory)) == Role::NoDistance
+    /// Whether a cell of a row has no colour.
+    fn has_bare(&self, from: I) -> bool {
+        self.columns.iter().any(|memory| self.role(self.matrix.get(from, *memory)) == Role::NoDistance)
     }
 
     /// The colour bar from the best value to the worst; none where all cells have the same colour, and their
     /// numbers. Cells without numbers that have no colour are named.
     fn legend(&self) -> Vec<Frame> {
+        if let Shading::ShareOf(_) = self.shading {
+            let none = self.rows.iter().any(|from| self.has_bare(*from));
+            return [share_bar()].into_iter().chain(none.then(|| square(Role::NoDistance, "none"))).collect();
+        }
         let farthest = self.matrix.cells().filter_map(|entry| self.step(entry)).max();
-        let bar = farthest.filter(|step| *step > 0 || !self.is_numbered()).and_then(|step| self.bar(step));
-        let bare = |from: &I| self.columns.iter().any(|memory| self.is_bare(*from, *memory));
-        let bare = (!self.is_numbered() && self.rows.iter().any(bare))
+        let bar = farthest.filter(|step| *step > 0 || !self.is_numbered).and_then(|step| self.bar(step));
+        let bare = (!self.is_numbered && self.rows.iter().any(|from| self.has_bare(*from)))
             .then(|| square(Role::NoDistance, "no figure"));
         bar.into_iter().chain(bare).collect()
     }
@@ -236,6 +282,14 @@ impl<'m, I: AxisId> Grid<'m, I> {
         let colours: Vec<Role> = (0..=farthest).map(colour).collect();
         Some(colour_bar(&colours, &values, self.matrix.unit))
     }
+}
+
+/// The colours of shares. All of them, so that pictures of several programs can be laid side by side.
+fn share_bar() -> Frame {
+    let edges = [0.0].into_iter().chain(SHARES).chain([100.0]);
+    let values: Vec<String> = edges.map(|edge| format!("{edge}")).collect();
+    let colours: Vec<Role> = (0..=SHARES.len()).map(colour).collect();
+    colour_bar(&colours, &values, "% of all; outlined: local")
 }
 
 fn colour(step: usize) -> Role {

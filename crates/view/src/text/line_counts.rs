@@ -26,17 +26,10 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
         remark(&mut page, Ink::Plain, &format!("{} of the lines read are read in order", percent(share)));
     }
     if counts.nowhere() > 0 {
-        let text = format!("{} lines of memory outside of all nodes are in no column", counts.nowhere());
-        remark(&mut page, Ink::Notable, &text);
+        remark(&mut page, Ink::Notable, &counts.nowhere_words());
     }
-    let [half, own, twice] = counts.sizes;
-    let source = if counts.is_assumed { ", assumed: the machine does not give the size" } else { "" };
-    let cache = format!("modelled cache of each CPU: {own} in {} ways{source}", counts.ways);
-    remark(&mut page, Ink::Faint, &cache);
-    if let Some([less, more]) = counts.unsure() {
-        let text = format!("unsure: {less} lines with a cache of {half}, {more} with {twice}");
-        remark(&mut page, Ink::Notable, &text);
-    }
+    remark(&mut page, Ink::Faint, &counts.cache_words());
+    counts.unsure_words().into_iter().for_each(|words| remark(&mut page, Ink::Notable, &words));
     threads(counts, &mut page);
     mappings(counts, &mut page);
     page.finish()
@@ -77,7 +70,7 @@ pub fn local_verdict(counts: &LineCounts, verdict: &LocalVerdict) -> String {
 }
 
 /// A share with one digit, or what there is without lines.
-pub(super) fn percent(share: LocalShare) -> String {
+pub(crate) fn percent(share: LocalShare) -> String {
     // Down: what is shown as 95.0 % is not less.
     share
         .percent()

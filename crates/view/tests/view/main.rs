@@ -12,6 +12,7 @@ mod figures;
 mod golden;
 mod io;
 mod latency;
+mod line_counts;
 mod loaded;
 mod picture;
 mod placements;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nodewise_experiment::shell;
 use nodewise_lab::counting::{CountedCell, CountedMapping, CountedPart, CountedThread, MappingKind};
 use nodewise_lab::layout::GuestNode;
 use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Stage, Threads};
@@ -13,6 +14,7 @@ use nodewise_machine::{Bytes, CpuId, Machine};
 use nodewise_view::digest::line_counts::{
     LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread, LocalVerdict,
 };
+use nodewise_view::svg::line_counts_svg;
 use nodewise_view::{json, text};
 
 use super::{marks, watch};
@@ -20,7 +22,7 @@ use crate::cli::Global;
 use crate::cli::lab::Lab;
 use crate::failure::{Failure, NOT_STARTED, Outcome};
 use crate::measuring::line::{BehindLine, ProgressLine};
-use crate::output;
+use crate::output::{self, Pictures};
 
 /// Exit code of a demand that is not met.
 const NOT_LOCAL: u8 = 1;
@@ -36,23 +38,34 @@ const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "run", "sys"];
 /// Runs the command in the guest and shows what it moved.
 pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> Outcome {
     refuse_twice(args)?;
+    let pictures = Pictures::new(&args.svg, &args.png);
+    pictures.check().map_err(|failure| fail(failure.message))?;
     let count = Count::new(machine, &mut guest).map_err(fail)?;
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
     let counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
     // The counts are shown also where a demand cannot be judged.
     let judged: Result<Vec<_>, _> = args.assert_local.iter().map(|demand| counts.verdict(demand)).collect();
     let verdicts = judged.as_deref().unwrap_or_default();
+    let drawn = pictures.draw(|theme| line_counts_svg(&counts, &provenance(args, global), theme));
     output::show(
         args.json,
         global.color,
         || json::line_counts(&counts, verdicts),
         |style| text::line_counts(&counts, style),
     )?;
+    // A picture that cannot be written is a failure, but no reason to keep the counts back.
+    drawn.map_err(|failure| fail(failure.message))?;
     let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
     let verdicts = judged.map_err(|unknown| fail(format!("--assert-local: {unknown}")))?;
     verdicts.iter().for_each(|verdict| output::say(&text::local_verdict(&counts, verdict)));
     let is_met = verdicts.iter().all(LocalVerdict::holds);
     Ok(if status == 0 && !is_met { NOT_LOCAL } else { status })
+}
+
+/// The command and the machine, as the caption of a picture.
+fn provenance(args: &Lab, global: &Global) -> String {
+    let command = shell::shown(args.command.iter().map(|word| word.to_string_lossy()));
+    format!("{command}, in a guest of {}", global.machine)
 }
 
 /// Refuses two demands for the same lines: one of them would be void.
