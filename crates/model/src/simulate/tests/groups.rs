@@ -100,6 +100,20 @@ fn above_high_programs_are_slowed_down_and_live() {
 }
 
 #[test]
+fn a_high_limit_that_is_written_below_the_size_has_pages_swapped_at_once() {
+    let mut simulation = simulation().with_swap(8 * GIB);
+    let high = |gib: u64| GroupLimits { high: Some(gib * GIB), ..GroupLimits::default() };
+    let steps = [in_db(high(4)), vec![("a", allocate("heap", 3)), ("", group("db", high(1)))]].concat();
+    let steps = play(&mut simulation, &steps);
+    assert_eq!(met(&steps[4]), [("db", GroupLimit::High, LimitOutcome::Fits)]);
+    assert_eq!((simulation.groups()["db"].memory, simulation.groups()["db"].swap), (GIB, 2 * GIB));
+    // Without room for them its programs are slowed down.
+    let none = GroupLimits { swap_max: Some(2 * GIB), high: Some(GIB / 2), ..GroupLimits::default() };
+    let step = simulation.play("", &group("db", none)).unwrap();
+    assert_eq!(met(&step), [("db", GroupLimit::High, LimitOutcome::Throttled)]);
+}
+
+#[test]
 fn the_limit_of_a_group_above_counts_all_below_and_kills_the_largest() {
     let mut simulation = simulation();
     let steps = [
