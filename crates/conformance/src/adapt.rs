@@ -92,6 +92,7 @@ impl Call {
                 let steps = kept(steps, keeps);
                 Some(Self::Pool { pools: pools.clone(), pages: *pages, steps })
             }
+            Self::Group(script) => Some(Self::Group(script.with_steps(keeps))),
             _ => None,
         }
     }
@@ -101,6 +102,7 @@ impl Call {
         match self {
             Self::Fork(steps) => steps.len(),
             Self::Pool { steps, .. } => steps.len(),
+            Self::Group(script) => script.steps.len(),
             _ => 0,
         }
     }

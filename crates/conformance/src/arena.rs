@@ -1,8 +1,11 @@
 //! A guest in which scripts are played: what is set while they are, and what they share.
 
+use std::sync::OnceLock;
+
 use nodewise_machine::{Machine, NodeId};
 use nodewise_model::oracle::Task as Modelled;
 use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::simulate::Act;
 use nodewise_model::{Memory, Release, Weights};
 
 use crate::cpuset::Cpuset;
@@ -10,6 +13,7 @@ use crate::difference::Trouble;
 use crate::script::{Call, Script};
 use crate::setting::{self, Setting};
 use crate::stage::Stage;
+use crate::swap::Swap;
 use crate::threads;
 use crate::trace::Trace;
 
@@ -37,12 +41,14 @@ pub struct Prediction {
     pub adjusted: fn(Surroundings) -> Surroundings,
     /// Changes the model after a call, for the same purpose.
     pub spoiled: fn(&Call, &mut Modelled),
+    /// Changes what the model of a control group is asked to do, for the same purpose.
+    pub altered: fn(Act) -> Act,
 }
 
 impl Prediction {
     /// The rules of a release as they are.
     pub fn new(release: Release) -> Self {
-        Self { release, adjusted: |around| around, spoiled: |_, _| {} }
+        Self { release, adjusted: |around| around, spoiled: |_, _| {}, altered: |act| act }
     }
 }
 
@@ -55,6 +61,8 @@ pub struct Arena {
     /// The words that start a program; the number of its pages is added ([`crate::program::run`]).
     pub program: Vec<String>,
     pub group: Cpuset,
+    /// Switched on by the first script that needs it.
+    swap: OnceLock<Result<Swap, String>>,
     _kept: Vec<Setting>,
 }
 
@@ -80,7 +88,7 @@ impl Arena {
         }
         let group = Cpuset::new(&machine.online_cpus().to_string(), &nodes.to_string())?;
         group.enter()?;
-        Ok(Self { machine, memory, prediction, program, group, _kept: kept })
+        Ok(Self { machine, memory, prediction, program, group, swap: OnceLock::new(), _kept: kept })
     }
 
     /// Plays a script up to the first difference.
@@ -96,6 +104,11 @@ impl Arena {
         let trace = stage.into_trace();
         let allowed = self.group.allow(&self.machine.nodes_with_memory().to_string());
         (done.and(allowed.map_err(Trouble::from)), trace)
+    }
+
+    /// Pages of the swap, which is there from now on.
+    pub(crate) fn swap(&self) -> Result<u64, String> {
+        self.swap.get_or_init(Swap::on).as_ref().map(|swap| swap.pages).map_err(Clone::clone)
     }
 
     /// The kernel's `nr_node_ids`: one more than the highest node that can be.

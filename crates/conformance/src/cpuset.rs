@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-const GROUPS: &str = "/sys/fs/cgroup";
+pub(crate) const GROUPS: &str = "/sys/fs/cgroup";
 
 fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{path}: {error}"))

@@ -17,12 +17,30 @@ pub enum Aspect {
     Counters,
     /// Free pages in a pool of huge pages.
     Pools,
+    /// Programs that the kernel kills.
+    Kills,
+    /// Charges and events of a control group.
+    Limits,
+    /// Pages that are swapped out.
+    Swap,
+    /// An interval of the model that is so wide that it says nothing.
+    Width,
 }
 
 impl Aspect {
     /// Every aspect.
-    pub const ALL: [Self; 6] =
-        [Self::Answer, Self::Policy, Self::Pages, Self::Allowed, Self::Counters, Self::Pools];
+    pub const ALL: [Self; 10] = [
+        Self::Answer,
+        Self::Policy,
+        Self::Pages,
+        Self::Allowed,
+        Self::Counters,
+        Self::Pools,
+        Self::Kills,
+        Self::Limits,
+        Self::Swap,
+        Self::Width,
+    ];
 
     /// Its word in reports.
     pub const fn word(self) -> &'static str {
@@ -33,6 +51,10 @@ impl Aspect {
             Self::Allowed => "allowed",
             Self::Counters => "counters",
             Self::Pools => "pools",
+            Self::Kills => "kills",
+            Self::Limits => "limits",
+            Self::Swap => "swap",
+            Self::Width => "width",
         }
     }
 }

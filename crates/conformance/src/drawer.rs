@@ -4,6 +4,7 @@ use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMod
 use nodewise_syscall::PageScope;
 use nodewise_syscall::arguments::BindOptions;
 
+use crate::group;
 use crate::kind::{ScriptId, ScriptKind};
 use crate::random::Random;
 use crate::script::{BLOCK, Call, MappingKind, Member, Part, PoolStep, Script, Step};
@@ -31,6 +32,11 @@ pub struct Drawer<'a> {
 impl<'a> Drawer<'a> {
     /// A script on a machine.
     pub fn script(machine: &'a Machine, ScriptId { kind, number }: ScriptId) -> Script {
+        if let Some(has_swap) = kind.of_groups() {
+            let mut random = Random::new(number);
+            let group = group::drawn(&mut random, machine, has_swap);
+            return Script { weights: Vec::new(), calls: vec![Call::Group(group)] };
+        }
         let mut drawer = Self { machine, kind, random: Random::new(number), mappings: Vec::new() };
         let nodes = machine.nodes_with_memory();
         let weights = nodes.iter().map(|node| (node, 1 + drawer.random.below(4) as u32)).collect();
@@ -41,7 +47,7 @@ impl<'a> Drawer<'a> {
 
     fn call(&mut self) -> Call {
         match self.kind {
-            ScriptKind::Calls => {}
+            ScriptKind::Calls | ScriptKind::Groups | ScriptKind::Swap => {}
             ScriptKind::Thp if self.random.percent(8) => return self.huge_pages(),
             // A thread that can do something is chosen from the beginning.
             ScriptKind::Threads if self.random.percent(30) => {

@@ -11,11 +11,15 @@ pub enum ScriptKind {
     Threads,
     /// Pools of huge pages that are resized while programs have pages of them.
     Pools,
+    /// Control groups with limits of memory and programs in them.
+    Groups,
+    /// The same with swap.
+    Swap,
 }
 
 impl ScriptKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Calls, Self::Thp, Self::Threads, Self::Pools];
+    pub const ALL: [Self; 6] = [Self::Calls, Self::Thp, Self::Threads, Self::Pools, Self::Groups, Self::Swap];
 
     /// Its word in options and reports.
     pub const fn word(self) -> &'static str {
@@ -24,6 +28,17 @@ impl ScriptKind {
             Self::Thp => "thp",
             Self::Threads => "threads",
             Self::Pools => "pools",
+            Self::Groups => "groups",
+            Self::Swap => "swap",
+        }
+    }
+
+    /// Whether scripts of groups of this kind have swap; `None` for kinds without groups.
+    pub const fn of_groups(self) -> Option<bool> {
+        match self {
+            Self::Groups => Some(false),
+            Self::Swap => Some(true),
+            Self::Calls | Self::Thp | Self::Threads | Self::Pools => None,
         }
     }
 

@@ -13,6 +13,9 @@
 //! - `kind.rs` kinds of scripts; `script.rs` scripts as data, `drawer.rs` drawing them, `text.rs` scripts in words
 //! - `arena.rs` a guest in which scripts are played; `stage.rs` one script in the kernel and in the model: in `stage/` a child
 //!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts; `threads.rs` its threads
+//! - `group.rs` programs in a control group, as data; in `group/` drawing and shrinking them; `limited.rs` such a group in the
+//!   kernel, `swap.rs` swap; `stage/group.rs` the programs in the kernel and in the model, `stage/group/foresight.rs` the model's part
+//! - `tally.rs` steps that were left out, and widths of intervals
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
 //! - `trace.rs` what the model predicted in a play
 //! - `outcome.rs` the outcome of a script as a guest reports it; `reproducer.rs` a C program that repeats a script
@@ -26,8 +29,10 @@ pub mod counters;
 pub mod cpuset;
 pub mod difference;
 pub mod drawer;
+pub mod group;
 pub mod kernel;
 pub mod kind;
+mod limited;
 pub mod machines;
 pub mod nodes;
 pub mod outcome;
@@ -38,6 +43,8 @@ pub mod script;
 pub mod setting;
 pub mod shrink;
 mod stage;
+mod swap;
+pub mod tally;
 mod text;
 mod threads;
 pub mod trace;
@@ -48,3 +55,4 @@ pub use drawer::Drawer;
 pub use kind::{ScriptId, ScriptKind};
 pub use outcome::{Found, Outcome, Shrinking};
 pub use script::Script;
+pub use tally::Tally;

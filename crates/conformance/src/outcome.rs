@@ -7,8 +7,9 @@ use crate::difference::{Aspect, Difference, Trouble};
 use crate::drawer::Drawer;
 use crate::kind::ScriptId;
 use crate::reproducer;
-use crate::script::Script;
+use crate::script::{Call, Script};
 use crate::shrink::shrunk;
+use crate::tally::Tally;
 use crate::trace::Trace;
 
 /// Plays that shrinking one script may take, and its time.
@@ -30,19 +31,17 @@ pub struct Found {
     pub drawn: usize,
     /// How many of [`REPEATS`] further plays differed too.
     pub repeated: u32,
-    /// A C program that repeats it.
+    /// A C program that repeats it; empty for a script of a control group.
     pub program: String,
-    /// Steps of the first play that were left out.
-    pub left_out: u64,
+    /// Steps that the first play left out, and its intervals.
+    pub tally: Tally,
 }
 
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// No step differs; some may have been left out, for the model does not know their outcome.
-    Same {
-        left_out: u64,
-    },
+    Same(Tally),
     Differs(Box<Found>),
     /// It could not be played.
     Failed(String),
@@ -61,7 +60,7 @@ impl Outcome {
     pub fn new(arena: &Arena, id: ScriptId, shrinking: Shrinking) -> Self {
         let script = Drawer::script(&arena.machine, id);
         match arena.play(&script) {
-            (Ok(()), trace) => Self::Same { left_out: trace.left_out },
+            (Ok(()), trace) => Self::Same(trace.tally),
             (Err(Trouble::Failed(why)), _) => Self::Failed(why),
             (Err(Trouble::Differs(difference)), trace) => {
                 Self::Differs(Box::new(Found::new(arena, &script, difference, trace, shrinking)))
@@ -73,13 +72,12 @@ impl Outcome {
     pub fn line(&self, id: ScriptId) -> String {
         let number = id.to_string();
         match self {
-            Self::Same { left_out } => fields(&["same", &number, &left_out.to_string()]),
+            Self::Same(tally) => fields(&["same", &number, &tally.text()]),
             Self::Failed(why) => fields(&["failed", &number, why]),
             Self::Differs(found) => {
                 let Difference { aspect, what, kernel, model } = &found.difference;
                 let [length, drawn] = [found.length, found.drawn].map(|count| count.to_string());
-                let [repeated, left_out] =
-                    [u64::from(found.repeated), found.left_out].map(|count| count.to_string());
+                let (repeated, tally) = (found.repeated.to_string(), found.tally.text());
                 let head = [
                     "differs",
                     &number,
@@ -90,7 +88,7 @@ impl Outcome {
                     &length,
                     &drawn,
                     &repeated,
-                    &left_out,
+                    &tally,
                 ];
                 let calls = found.calls.iter().map(String::as_str);
                 fields(&head.into_iter().chain([found.program.as_str()]).chain(calls).collect::<Vec<_>>())
@@ -103,14 +101,15 @@ impl Outcome {
         let mut fields = line.split('\t').map(unescaped);
         let (kind, id) = (fields.next()?, ScriptId::parse(&fields.next()?)?);
         let outcome = match kind.as_str() {
-            "same" => Self::Same { left_out: fields.next()?.parse().ok()? },
+            "same" => Self::Same(Tally::parse(&fields.next()?)?),
             "failed" => Self::Failed(fields.next()?),
             "differs" => {
                 let word = fields.next()?;
                 let aspect = Aspect::ALL.into_iter().find(|aspect| aspect.word() == word)?;
                 let (what, kernel, model) = (fields.next()?, fields.next()?, fields.next()?);
                 let mut count = || fields.next()?.parse::<usize>().ok();
-                let [length, drawn, repeated, left_out] = [count()?, count()?, count()?, count()?];
+                let [length, drawn, repeated] = [count()?, count()?, count()?];
+                let tally = Tally::parse(&fields.next()?)?;
                 let program = fields.next()?;
                 Self::Differs(Box::new(Found {
                     difference: Difference { aspect, what, kernel, model },
@@ -119,7 +118,7 @@ impl Outcome {
                     drawn,
                     repeated: repeated.try_into().ok()?,
                     program,
-                    left_out: left_out as u64,
+                    tally,
                 }))
             }
             _ => return None,
@@ -131,7 +130,7 @@ impl Outcome {
 impl Found {
     fn new(arena: &Arena, script: &Script, first: Difference, trace: Trace, shrinking: Shrinking) -> Self {
         let played = script.without(trace.played..script.calls.len());
-        let (aspect, left_out) = (first.aspect, trace.left_out);
+        let (aspect, tally) = (first.aspect, trace.tally);
         let end = Instant::now() + TIME;
         let differs = |script: &Script| {
             let (done, _) = arena.play(script);
@@ -155,9 +154,13 @@ impl Found {
             }
         }
         let (difference, trace) = last;
-        let program = reproducer::program(&small, &trace, &arena.machine, Some(&difference));
+        let program = if small.calls.iter().any(|call| matches!(call, Call::Group(_))) {
+            String::new()
+        } else {
+            reproducer::program(&small, &trace, &arena.machine, Some(&difference))
+        };
         let (length, drawn) = (small.length(), script.length());
-        Self { difference, calls: small.lines(), length, drawn, repeated, program, left_out }
+        Self { difference, calls: small.lines(), length, drawn, repeated, program, tally }
     }
 }
 
@@ -201,13 +204,16 @@ mod tests {
             "same\tthp-7",
             "differs\tthp-1\tanswer",
             "other\tthp-1",
-            "differs\tthp-1\tx\ta\tb\tc\t1\t2\t3\t0\tp",
+            "differs\tthp-1\tx\ta\tb\tc\t1\t2\t3\t0 0 0 0\tp",
         ] {
             assert_eq!(Outcome::parse(line), None, "{line}");
         }
         assert_eq!(
-            Outcome::parse("same\tthp-7\t2"),
-            Some((ScriptId { kind: ScriptKind::Thp, number: 7 }, Outcome::Same { left_out: 2 }))
+            Outcome::parse("same\tthp-7\t2 0 0 0"),
+            Some((
+                ScriptId { kind: ScriptKind::Thp, number: 7 },
+                Outcome::Same(Tally { left_out: 2, ..Tally::default() })
+            ))
         );
     }
 
@@ -230,7 +236,7 @@ mod tests {
                 drawn: drawn.into(),
                 repeated: repeated.into(),
                 program,
-                left_out: left_out.into(),
+                tally: Tally { left_out: left_out.into(), intervals: 7, widths: 9, widest: 2 },
             }));
             let id = ScriptId { kind, number };
             let line = outcome.line(id);

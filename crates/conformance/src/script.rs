@@ -3,6 +3,8 @@
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 use nodewise_syscall::arguments::BindOptions;
 
+use crate::group::GroupScript;
+
 /// Who of a program and its child does something.
 pub use nodewise_model::oracle::task::family::Member;
 
@@ -86,6 +88,8 @@ pub enum Call {
         pages: u64,
         steps: Vec<PoolStep>,
     },
+    /// Have a control group with limits, and programs in it.
+    Group(GroupScript),
 }
 
 /// A step while a program has memory from the pools; pages are numbered from 0.

@@ -124,6 +124,7 @@ fn simpler(call: &Call) -> Vec<Call> {
                 Call::Pool { pools: pools.clone(), pages, steps: within.cloned().collect() }
             })
             .collect(),
+        Call::Group(script) => script.simpler().into_iter().map(Call::Group).collect(),
         Call::RunOn(_)
         | Call::Map(..)
         | Call::SetHome(..)
@@ -230,6 +231,10 @@ mod tests {
                     Step::RunOn(..) | Step::SetPolicy(_) => true,
                 }),
                 Call::Pool { pages, steps, .. } => steps.iter().all(|step| step.is_within(*pages)),
+                Call::Group(script) => {
+                    let exists = |program: usize| program < script.programs.len();
+                    script.steps.iter().all(|step| step.program().is_none_or(exists))
+                }
                 _ => true,
             };
             if let Call::Map(_, pages) = call {

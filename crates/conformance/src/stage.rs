@@ -1,6 +1,7 @@
 //! A script in the kernel and in the model, call by call.
 
 mod family;
+mod group;
 mod mapping;
 mod pool;
 
@@ -34,6 +35,7 @@ pub struct Stage<'a> {
     arena: &'a Arena,
     /// The kernel's mappings.
     mappings: Vec<Mapping>,
+    around: Surroundings,
     task: Modelled,
     memory: Memory,
     trace: Trace,
@@ -59,10 +61,11 @@ impl<'a> Stage<'a> {
         let around = Surroundings { huge_order: memory.huge_order(), ..around };
         let start = arena.machine.nodes_with_cpus().first().unwrap_or(NodeId::new(0));
         // Beside the thread of the script there is that of the guest.
-        let task = Modelled::new(around, start).with_threads(2);
+        let task = Modelled::new(around.clone(), start).with_threads(2);
         Self {
             arena,
             mappings: Vec::new(),
+            around,
             task,
             memory,
             trace: Trace::default(),
@@ -151,6 +154,7 @@ impl<'a> Stage<'a> {
             Call::Program(count) => return self.program(*count),
             Call::Fork(steps) => return self.fork(steps),
             Call::Pool { pools, pages, steps } => return self.pool(pools, *pages, steps),
+            Call::Group(script) => return self.group(script),
             Call::Keep(mapping) => {
                 let (address, length) = self.bytes(self.whole(*mapping));
                 let whole = self.pages(self.whole(*mapping));

@@ -27,6 +27,7 @@ impl Script {
         let inside = |call: &Call| match call {
             Call::Fork(steps) => steps.len(),
             Call::Pool { steps, .. } => steps.len(),
+            Call::Group(script) => script.steps.len(),
             _ => 0,
         };
         self.calls.iter().map(|call| 1 + inside(call)).sum()
@@ -64,6 +65,7 @@ impl Call {
                 pairs(pools, ": "),
                 joined(steps.iter().map(PoolStep::text))
             ),
+            Self::Group(script) => script.text(),
         }
     }
 }

@@ -5,6 +5,7 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 use crate::counters::{Background, Counted};
 use crate::nodes::Nodes;
 use crate::script::{MappingKind, Member};
+use crate::tally::Tally;
 
 /// The model's answer to a call: nothing, or the name of an error.
 pub type Answer = Result<(), String>;
@@ -63,6 +64,6 @@ pub struct Trace {
     pub expected: Option<Expected>,
     /// Calls that were begun.
     pub played: usize,
-    /// Steps that were left out, for their outcome depends on what the model does not know.
-    pub left_out: u64,
+    /// Steps that were left out, and intervals.
+    pub tally: Tally,
 }

@@ -46,9 +46,14 @@ impl Twin {
         }
     }
 
+    /// The number of its process.
+    pub const fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
     /// The child, as calls name it.
     pub fn task(&self) -> Task {
-        Task::new(self.pid.unsigned_abs()).expect("the id of a process is positive")
+        Task::new(self.pid()).expect("the id of a process is positive")
     }
 
     /// Makes the child allocate pages as writing to them would: those that it has in common with this

@@ -118,7 +118,7 @@ impl Stage<'_> {
         let (ours, kernels) = match step {
             // How much there is to take depends on what else has happened.
             PoolStep::Resize(Some(node), _) if ours.pool().takes_all(*node) => {
-                self.trace.left_out += 1;
+                self.trace.tally.left_out += 1;
                 return Ok(());
             }
             PoolStep::Resize(node, pages) => {

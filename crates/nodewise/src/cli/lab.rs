@@ -96,7 +96,8 @@ pub struct Check {
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "check")]
     pub scripts: u64,
     /// Kinds of scripts, N of each: calls (memory policy calls of one thread), thp (huge pages of memory without advice),
-    /// threads (policies of several), pools (resized pools of huge pages)
+    /// threads (policies of several), pools (resized pools of huge pages), groups (programs in a control group with limits), swap
+    /// (the same with swap on zram)
     #[arg(long, value_name = "KIND,...", default_value = "calls", value_delimiter = ',', value_parser = kind)]
     pub kind: Vec<ScriptKind>,
     /// Machines to draw

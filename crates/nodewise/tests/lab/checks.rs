@@ -60,7 +60,7 @@ pub const MODEL: &[(&str, Check)] = &[
     ("a_full_node_gives_way_as_the_model_says", full::small_pages),
     ("huge_pages_come_from_where_the_model_says_when_a_node_is_full", full::huge_pages),
     ("calls_with_any_arguments_get_the_kernels_answer", calls::numbers),
-    ("drawn_scripts_of_calls_end_as_the_model_says", scripts::play),
+    ("drawn_scripts_end_as_the_model_says", scripts::play),
     ("a_pool_that_is_too_small_loses_what_programs_free", pools::too_small),
     ("a_page_of_a_pool_leaves_a_free_one_for_the_next", pools::moved),
 ];
@@ -115,9 +115,10 @@ pub const LONG: &[(&str, Check)] = &[
     ("page_cache_that_is_not_on_the_disk_yet_makes_room_too", cache::dirty),
     ("the_process_that_is_killed_is_the_one_that_explain_names", oom::victim),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
-    ("drawn_scripts_of_huge_pages_threads_and_pools_end_as_the_model_says", scripts::kinds),
+    ("drawn_scripts_of_further_kinds_end_as_the_model_says", scripts::kinds),
     ("a_rule_of_the_model_that_is_wrong_is_found_in_few_calls", scripts::wrong_rule),
     ("a_wrong_rule_of_huge_pages_threads_or_pools_is_found_in_few_calls", scripts::wrong_rules_of_kinds),
+    ("a_wrong_rule_of_groups_or_swap_is_found_in_few_calls", scripts::wrong_rules_of_groups),
     ("a_program_in_c_repeats_what_a_script_did", scripts::as_programs),
 ];
 

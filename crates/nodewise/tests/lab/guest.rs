@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
+use nodewise_conformance::ScriptKind;
 use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output, Threads};
 use nodewise_machine::{Bytes, spec};
@@ -55,6 +56,8 @@ pub struct Plan {
     pub checks: Extent,
     /// Numbers of the scripts that are played there.
     pub scripts: Range<u64>,
+    /// The kinds of these scripts.
+    pub kinds: Vec<ScriptKind>,
     /// The only checks that run, by name; `None`: all of its extent.
     pub only: Option<Vec<String>>,
     /// Memory that moves there, where that is all it does.
@@ -63,6 +66,11 @@ pub struct Plan {
     pub length: Option<Duration>,
     /// The size of its disk.
     pub disk: Option<Bytes>,
+}
+
+/// Reads kinds of scripts.
+pub fn kinds(text: &str) -> Option<Vec<ScriptKind>> {
+    text.split(',').map(ScriptKind::from_word).collect()
 }
 
 impl Plan {
@@ -76,6 +84,7 @@ impl Plan {
             qemu: None,
             checks,
             scripts: 0..0,
+            kinds: vec![ScriptKind::Calls],
             only: None,
             load: None,
             length: None,
@@ -84,7 +93,7 @@ impl Plan {
     }
 
     /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
-    fn words(&self) -> [String; 8] {
+    fn words(&self) -> [String; 9] {
         let Range { start, end } = self.scripts;
         let only = self.only.as_ref().map_or_else(|| ALL.to_owned(), |names| names.join(","));
         let load = self.load.map_or([0, 0], |load| [load.size.get(), load.rate.get()]);
@@ -98,6 +107,7 @@ impl Plan {
             size,
             rate,
             self.length.map_or(0, |length| length.as_secs()).to_string(),
+            self.kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(","),
         ]
     }
 
@@ -107,6 +117,7 @@ impl Plan {
         let checks = Extent::of_word(&words[1]).expect("the host passes such a word");
         Self {
             scripts: number(2)..number(3),
+            kinds: kinds(&words[8]).expect("the host passes such words"),
             length: Some(Duration::from_secs(number(7))).filter(|length| !length.is_zero()),
             load: Some(load).filter(|load| load.size.get() > 0),
             only: (words[4] != ALL).then(|| words[4].split(',').map(str::to_owned).collect()),
@@ -117,7 +128,7 @@ impl Plan {
 
     /// The time of its scripts and of its load, which whoever asks for them makes as long as they like.
     fn time_asked(&self) -> Duration {
-        let scripts = self.scripts.end - self.scripts.start;
+        let scripts = (self.scripts.end - self.scripts.start) * self.kinds.len() as u64;
         // It moves there and back at a rate, and in half and a quarter again; filling it takes time, too.
         let moving = self.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
         // Each check of managers has one length; the guest has four of them.

@@ -119,6 +119,8 @@ fn main() {
         }
     };
     let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
+    let kinds = value("--kind")
+        .map(|text| guest::kinds(text).unwrap_or_else(|| panic!("--kind={text}: expected kinds of scripts")));
     let tells_times = options.iter().any(|word| word == "--times");
     let is_long = options.iter().any(|word| word == "--long");
     let fixed = (0..).zip(LAYOUTS).map(|(number, (arch, name, spec))| {
@@ -137,6 +139,7 @@ fn main() {
         let draw = if arch == Arch::X86 { machines::machine } else { machines::plain_machine };
         let Drawn { spec, append, qemu } = draw(seed);
         let plan = Plan { append, qemu, scripts: scripts(seed), ..Plan::new(arch, spec, Extent::Model) };
+        let plan = Plan { kinds: kinds.clone().unwrap_or(plan.kinds), ..plan };
         let other = if kernel == fixed_kernel { String::new() } else { format!("-linux-{kernel}") };
         Guest::new(format!("drawn-{seed}{other}"), plan, choice(kernel), tells_times)
     });
@@ -186,7 +189,7 @@ fn main() {
 }
 
 /// Whether a word is an option of ours: `--soak=N` for this many drawn machines, from number `--first=N` on,
-/// `--scripts=N` for this many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the
+/// `--scripts=N` for this many scripts on each, `--kind=KIND,...` for other kinds on drawn machines, `--kernel=V` for another kernel, `--arch=A` for the
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
 /// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
 /// of doctor, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
@@ -197,6 +200,7 @@ fn is_own(word: &str) -> bool {
         "--soak=",
         "--first=",
         "--scripts=",
+        "--kind=",
         "--kernel=",
         "--arch=",
         "--checks=",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use nodewise_conformance::ScriptKind;
 use nodewise_machine::Machine;
 use serde_json::Value;
 
@@ -20,6 +21,8 @@ pub struct Context {
     pub seen: Machine,
     /// Numbers of the drawn scripts that are played.
     pub scripts: Range<u64>,
+    /// Their kinds.
+    pub kinds: Vec<ScriptKind>,
     /// Memory that moves, in a guest for that.
     pub load: Option<Load>,
     /// How long programs run under each manager, in a guest for that.
@@ -44,10 +47,10 @@ pub struct Probed {
 impl Context {
     pub fn new(plan: &Plan, nodewise: &str) -> Self {
         let wanted = nodewise_machine::spec::machine(&plan.spec).expect("the layouts are specs");
-        let scripts = plan.scripts.clone();
+        let (scripts, kinds) = (plan.scripts.clone(), plan.kinds.clone());
         let (load, length) = (plan.load, plan.length);
         let mut context =
-            Self { seen: wanted.clone(), wanted, scripts, load, length, nodewise: nodewise.into() };
+            Self { seen: wanted.clone(), wanted, scripts, kinds, load, length, nodewise: nodewise.into() };
         context.seen = context.machine().expect("show --json prints a machine file");
         context
     }

@@ -43,8 +43,26 @@ pub struct ScriptName {
 pub struct CheckedScript {
     pub name: ScriptName,
     pub outcome: ScriptOutcome,
-    /// Its steps that were left out, for the model does not know their outcome.
+    pub inexact: Inexact,
+}
+
+/// The parts of a script that the model does not say exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Inexact {
+    /// Steps that were left out, for the model does not know their outcome.
     pub left_out: u64,
+    /// Figures that the model states as an interval.
+    pub intervals: u64,
+    /// The sum of their widths and the largest, in thousandths of the limits that they belong to.
+    pub widths: u64,
+    pub widest: u64,
+}
+
+impl Inexact {
+    /// The mean width, in thousandths; `None` without intervals.
+    pub const fn mean(self) -> Option<u64> {
+        self.widths.checked_div(self.intervals)
+    }
 }
 
 /// The outcome of a script.
@@ -72,7 +90,7 @@ pub struct ScriptDifference {
     /// How many of `plays` further plays differed too.
     pub repeated: u32,
     pub plays: u32,
-    /// A C program that repeats it, and its file where it was written to one.
+    /// A C program that repeats it, and its file where it was written to one; empty for a script of a control group.
     pub program: String,
     pub file: Option<String>,
 }
@@ -84,9 +102,14 @@ impl KernelCheck {
         all.filter(move |script| kind.is_none_or(|kind| script.name.kind == kind))
     }
 
-    /// Steps that were left out of the scripts of a kind, or of all.
-    pub fn left_out(&self, kind: Option<&str>) -> u64 {
-        self.scripts(kind).map(|script| script.left_out).sum()
+    /// The parts of the scripts of a kind, or of all, that the model does not say exactly.
+    pub fn inexact(&self, kind: Option<&str>) -> Inexact {
+        self.scripts(kind).map(|script| script.inexact).fold(Inexact::default(), |sum, own| Inexact {
+            left_out: sum.left_out + own.left_out,
+            intervals: sum.intervals + own.intervals,
+            widths: sum.widths + own.widths,
+            widest: sum.widest.max(own.widest),
+        })
     }
 
     /// The number of scripts that passed, that differ, and that could not be played.

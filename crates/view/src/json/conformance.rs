@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::conformance::{CheckedMachine, CheckedScript, KernelCheck, ScriptOutcome};
+use crate::digest::conformance::{CheckedMachine, CheckedScript, Inexact, KernelCheck, ScriptOutcome};
 
 /// The schema of a check.
 pub const SCHEMA: &str = "nodewise.kernel-check/1";
@@ -19,7 +19,8 @@ struct Document<'a> {
     same: usize,
     different: usize,
     not_played: usize,
-    steps_not_played: u64,
+    #[serde(flatten)]
+    inexact: InexactJson,
     kinds: Vec<KindJson>,
     machines: Vec<MachineJson<'a>>,
 }
@@ -30,7 +31,17 @@ struct KindJson {
     same: usize,
     different: usize,
     not_played: usize,
+    #[serde(flatten)]
+    inexact: InexactJson,
+}
+
+/// Widths in thousandths of a limit.
+#[derive(Serialize)]
+struct InexactJson {
     steps_not_played: u64,
+    intervals: u64,
+    width_mean: Option<u64>,
+    width_most: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +58,8 @@ struct ScriptJson<'a> {
     kind: &'static str,
     number: u64,
     outcome: &'static str,
-    steps_not_played: u64,
+    #[serde(flatten)]
+    inexact: InexactJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(flatten)]
@@ -81,7 +93,7 @@ pub fn conformance(check: &KernelCheck) -> String {
         same,
         different,
         not_played,
-        steps_not_played: check.left_out(None),
+        inexact: inexact(check.inexact(None)),
         kinds: check.kinds.iter().map(|kind| counted(check, kind)).collect(),
         machines: check.machines.iter().map(machine).collect(),
     })
@@ -89,7 +101,13 @@ pub fn conformance(check: &KernelCheck) -> String {
 
 fn counted(check: &KernelCheck, kind: &'static str) -> KindJson {
     let (same, different, not_played) = check.counts_of(Some(kind));
-    KindJson { kind, same, different, not_played, steps_not_played: check.left_out(Some(kind)) }
+    KindJson { kind, same, different, not_played, inexact: inexact(check.inexact(Some(kind))) }
+}
+
+fn inexact(inexact: Inexact) -> InexactJson {
+    let Inexact { left_out: steps_not_played, intervals, widest, .. } = inexact;
+    let width_mean = inexact.mean();
+    InexactJson { steps_not_played, intervals, width_mean, width_most: width_mean.map(|_| widest) }
 }
 
 fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
@@ -103,7 +121,7 @@ fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
 }
 
 fn script(script: &CheckedScript) -> ScriptJson<'_> {
-    let CheckedScript { name, outcome, left_out } = script;
+    let CheckedScript { name, outcome, inexact: own } = script;
     let (outcome, reason, difference) = match outcome {
         ScriptOutcome::Same => ("same", None, None),
         ScriptOutcome::Failed(why) => ("not played", Some(why.as_str()), None),
@@ -123,12 +141,5 @@ fn script(script: &CheckedScript) -> ScriptJson<'_> {
             ("different", None, Some(difference))
         }
     };
-    ScriptJson {
-        kind: name.kind,
-        number: name.number,
-        outcome,
-        steps_not_played: *left_out,
-        reason,
-        difference,
-    }
+    ScriptJson { kind: name.kind, number: name.number, outcome, inexact: inexact(*own), reason, difference }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use nodewise_machine::printable::{json, printable};
 
-use crate::digest::conformance::{CheckedMachine, KernelCheck, ScriptDifference, ScriptOutcome};
+use crate::digest::conformance::{CheckedMachine, Inexact, KernelCheck, ScriptDifference, ScriptOutcome};
 
 /// The first lines: the version, the plan, and what is compared.
 pub fn head(check: &KernelCheck, scripts: u64) -> String {
@@ -57,20 +57,35 @@ pub fn end(check: &KernelCheck) -> String {
         &mut text,
         &format!("{same} scripts without a difference, {differ} with one, {failed} not played"),
     );
-    if check.left_out(None) > 0 {
-        let words =
-            format!("{} steps not played: the model does not know their outcome", check.left_out(None));
-        comment(&mut text, &words);
+    let all = check.inexact(None);
+    if all.left_out > 0 {
+        comment(
+            &mut text,
+            &format!("{} steps not played: the model does not know their outcome", all.left_out),
+        );
+    }
+    if let Some(mean) = all.mean() {
+        comment(&mut text, &widths(all, mean));
     }
     for kind in check.kinds.iter().filter(|_| check.kinds.len() > 1) {
         let (same, differ, failed) = check.counts_of(Some(kind));
         let mut words = format!("{kind}: {same} of {} without a difference", same + differ + failed);
-        if check.left_out(Some(kind)) > 0 {
-            words.push_str(&format!(", {} steps not played", check.left_out(Some(kind))));
+        let inexact = check.inexact(Some(kind));
+        if inexact.left_out > 0 {
+            words.push_str(&format!(", {} steps not played", inexact.left_out));
+        }
+        if let Some(mean) = inexact.mean() {
+            words.push_str(&format!(", {}", widths(inexact, mean)));
         }
         comment(&mut text, &words);
     }
     text
+}
+
+/// The number of intervals, and how wide they are.
+fn widths(Inexact { intervals, widest, .. }: Inexact, mean: u64) -> String {
+    let percent = |thousandths: u64| format!("{}.{} %", thousandths / 10, thousandths % 10);
+    format!("{intervals} intervals, of {} of a limit on average, {} at most", percent(mean), percent(widest))
 }
 
 fn comment(text: &mut String, words: &str) {
@@ -142,7 +157,8 @@ mod tests {
         };
         let script = |kind, number, outcome, left_out| {
             let name = ScriptName { kind, number };
-            CheckedScript { name, outcome, left_out }
+            let inexact = Inexact { left_out, intervals: left_out, widths: 85 * left_out, widest: 123 };
+            CheckedScript { name, outcome, inexact }
         };
         let ended = "the guest\u{1b}[m ended".to_owned();
         let scripts = vec![
@@ -202,7 +218,8 @@ not ok 3 - script thp 1002 could not be played
   ...
 # 1 scripts without a difference, 1 with one, 1 not played
 # 2 steps not played: the model does not know their outcome
-# pools: 1 of 1 without a difference, 2 steps not played
+# 2 intervals, of 8.5 % of a limit on average, 12.3 % at most
+# pools: 1 of 1 without a difference, 2 steps not played, 2 intervals, of 8.5 % of a limit on average, 12.3 % at most
 # calls: 0 of 1 without a difference
 # thp: 0 of 1 without a difference
 ";

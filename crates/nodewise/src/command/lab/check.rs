@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use nodewise_conformance::machines::{self, Drawn};
 use nodewise_conformance::outcome::REPEATS;
-use nodewise_conformance::{Found, Outcome as Played, ScriptId, ScriptKind};
+use nodewise_conformance::{Found, Outcome as Played, ScriptId, ScriptKind, Tally};
 use nodewise_lab::kernel::TESTED_VERSIONS;
 use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{Guest, Lab as Parts, Layout, Limits, Stage, modules};
@@ -16,7 +16,7 @@ use nodewise_machine::{Bytes, KernelRelease, Machine, spec};
 use nodewise_model::Release;
 use nodewise_source::Detail;
 use nodewise_view::digest::conformance::{
-    CheckedMachine, CheckedScript, KernelCheck, ScriptDifference, ScriptName, ScriptOutcome,
+    CheckedMachine, CheckedScript, Inexact, KernelCheck, ScriptDifference, ScriptName, ScriptOutcome,
 };
 use nodewise_view::{json, text};
 
@@ -200,20 +200,21 @@ fn guest(args: &Lab, parts: &Parts, shown: &CheckedMachine, layout: Layout) -> R
 /// The outcome in the form that is shown; its program is written to the folder, if there is one.
 fn script(outcome: Played, id: ScriptId, folder: Option<&Path>) -> Result<CheckedScript, Failure> {
     let name = ScriptName { kind: id.kind.word(), number: id.number };
-    let (outcome, left_out) = match outcome {
-        Played::Same { left_out } => (ScriptOutcome::Same, left_out),
-        Played::Failed(why) => (ScriptOutcome::Failed(why), 0),
+    let (outcome, tally) = match outcome {
+        Played::Same(tally) => (ScriptOutcome::Same, tally),
+        Played::Failed(why) => (ScriptOutcome::Failed(why), Tally::default()),
         Played::Differs(found) => {
-            let left_out = found.left_out;
-            (ScriptOutcome::Differs(Box::new(difference(*found, id, folder)?)), left_out)
+            let tally = found.tally;
+            (ScriptOutcome::Differs(Box::new(difference(*found, id, folder)?)), tally)
         }
     };
-    Ok(CheckedScript { name, outcome, left_out })
+    let Tally { left_out, intervals, widths, widest } = tally;
+    Ok(CheckedScript { name, outcome, inexact: Inexact { left_out, intervals, widths, widest } })
 }
 
 fn difference(found: Found, id: ScriptId, folder: Option<&Path>) -> Result<ScriptDifference, Failure> {
     let Found { difference, calls, length, drawn, repeated, program, .. } = found;
-    let file = folder.map(|folder| folder.join(file_name(id)));
+    let file = folder.filter(|_| !program.is_empty()).map(|folder| folder.join(file_name(id)));
     if let Some(file) = &file {
         Destination::from(file.clone().into_os_string()).write(program.as_bytes())?;
     }
@@ -302,13 +303,16 @@ mod tests {
     #[test]
     fn outcomes_are_read_as_they_come() {
         let mut lines = Lines::default();
-        for part in ["sa", "me\tthp-3\t2\nnoise\nfail", "ed\tthp-4\ta\\nb\n", "same\tthp-5\t0"] {
+        for part in ["sa", "me\tthp-3\t2 0 0 0\nnoise\nfail", "ed\tthp-4\ta\\nb\n", "same\tthp-5\t0 0 0 0"] {
             lines.write_all(part.as_bytes()).unwrap();
         }
         let id = |number| ScriptId { kind: ScriptKind::Thp, number };
         assert_eq!(
             lines.played,
-            [(id(3), Played::Same { left_out: 2 }), (id(4), Played::Failed("a\nb".to_owned()))]
+            [
+                (id(3), Played::Same(Tally { left_out: 2, ..Tally::default() })),
+                (id(4), Played::Failed("a\nb".to_owned()))
+            ]
         );
     }
 }

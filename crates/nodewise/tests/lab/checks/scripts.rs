@@ -16,6 +16,7 @@ use nodewise_machine::MemPolicy;
 use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::release::Change;
+use nodewise_model::simulate::{Act, GroupLimits};
 use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{Release, Weights};
 
@@ -33,7 +34,11 @@ pub const PROGRAM: &str = "--pages";
 /// Plays the scripts of the guest.
 pub fn play(context: &Context) -> Result<(), String> {
     let arena = arena(context, Prediction::new(release(context)))?;
-    let ids = context.scripts.clone().map(|number| ScriptId { kind: ScriptKind::Calls, number });
+    let of = |kind: &ScriptKind| {
+        let kind = *kind;
+        context.scripts.clone().map(move |number| ScriptId { kind, number })
+    };
+    let ids: Vec<ScriptId> = context.kinds.iter().flat_map(of).collect();
     all_same(context, &arena, ids)
 }
 
@@ -44,7 +49,13 @@ const POOLS: u64 = 20;
 /// Scripts of the kinds beside calls, on one machine.
 pub fn kinds(context: &Context) -> Result<(), String> {
     let arena = arena(context, Prediction::new(release(context)))?;
-    let kinds = [(ScriptKind::Thp, OF_KIND), (ScriptKind::Threads, OF_KIND), (ScriptKind::Pools, POOLS)];
+    let kinds = [
+        (ScriptKind::Thp, OF_KIND),
+        (ScriptKind::Threads, OF_KIND),
+        (ScriptKind::Pools, POOLS),
+        (ScriptKind::Groups, OF_KIND),
+        (ScriptKind::Swap, OF_KIND),
+    ];
     let ids =
         kinds.into_iter().flat_map(|(kind, count)| (0..count).map(move |number| ScriptId { kind, number }));
     all_same(context, &arena, ids)
@@ -122,6 +133,27 @@ pub fn wrong_rules_of_kinds(context: &Context) -> Result<(), String> {
     wrong(context, pools, ScriptKind::Pools, "nr_hugepages").map(drop)
 }
 
+/// The same of groups: a limit that is higher than what is written, and with swap one beyond which a program is killed.
+pub fn wrong_rules_of_groups(context: &Context) -> Result<(), String> {
+    let right = Prediction::new(release(context));
+    let doubled = |act: Act| match act {
+        Act::Limit { group, parent, limits } => {
+            let limits = GroupLimits { max: limits.max.map(|max| max * 2), ..limits };
+            Act::Limit { group, parent, limits }
+        }
+        act => act,
+    };
+    wrong(context, Prediction { altered: doubled, ..right }, ScriptKind::Groups, "memory.max")?;
+    let without_swap = |act: Act| match act {
+        Act::Limit { group, parent, limits } => {
+            Act::Limit { group, parent, limits: GroupLimits { swap_max: Some(0), ..limits } }
+        }
+        act => act,
+    };
+    let swap = Prediction { altered: without_swap, ..right };
+    wrong(context, swap, ScriptKind::Swap, "memory.swap.max").map(drop)
+}
+
 /// The first script that differs under a wrong prediction, shrunk to few calls, one of which has these words.
 fn wrong(context: &Context, prediction: Prediction, kind: ScriptKind, words: &str) -> Result<Found, String> {
     let arena = arena(context, prediction)?;
@@ -130,7 +162,7 @@ fn wrong(context: &Context, prediction: Prediction, kind: ScriptKind, words: &st
         .map(|number| Outcome::new(&arena, ScriptId { kind, number }, Shrinking::Fully));
     // Of a wrong release another rule can be found first.
     let found = outcomes.find(|outcome| match outcome {
-        Outcome::Same { .. } => false,
+        Outcome::Same(_) => false,
         Outcome::Differs(found) => found.calls.iter().any(|call| call.contains(words)),
         Outcome::Failed(_) => true,
     });
