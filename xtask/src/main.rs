@@ -247,6 +247,9 @@ enum Task {
         /// How many scripts are played on each
         #[arg(long, default_value_t = 60)]
         scripts: u64,
+        /// Kinds of scripts, that many of each, without the other checks of the model: calls, thp, threads, pools, groups, swap
+        #[arg(long, value_name = "KIND,...")]
+        kind: Option<String>,
     },
     /// Move memory of a program that works, in a guest: at a rate, until Ctrl-C, until the program ends
     MigrateSoak {
@@ -420,101 +423,103 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let result =
-        match Arguments::parse().task {
-            Task::Aa { studies, runs, seed, noise: Some(noise), .. } => root()
-                .and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies))),
-            Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
-            Task::AaDraw { noise } => aa::noise::draw(noise),
-            Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
-            Task::AdvisePrograms { names, install, doctor } => root().and_then(|root| {
-                advise_programs::run(&root, &advise_programs::AdvisePrograms { names, install, doctor })
-            }),
-            Task::Bench { suite, rounds, mappings, install } => root().and_then(|root| {
-                if install {
-                    bench::install(&suite)?;
-                }
-                bench::run(&root, &suite, rounds, mappings)
-            }),
-            Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
-            Task::Churn { seconds, births, hotplug, guest } => {
-                churn::start(&churn::Churn { seconds, births, hotplug, guest })
+    let result = match Arguments::parse().task {
+        Task::Aa { studies, runs, seed, noise: Some(noise), .. } => {
+            root().and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies)))
+        }
+        Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
+        Task::AaDraw { noise } => aa::noise::draw(noise),
+        Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
+        Task::AdvisePrograms { names, install, doctor } => root().and_then(|root| {
+            advise_programs::run(&root, &advise_programs::AdvisePrograms { names, install, doctor })
+        }),
+        Task::Bench { suite, rounds, mappings, install } => root().and_then(|root| {
+            if install {
+                bench::install(&suite)?;
             }
-            Task::Dist => root().and_then(|root| {
-                println!("{}", dist::build(&root)?.display());
-                Ok(())
-            }),
-            Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
-                drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
-            }),
-            Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
-            Task::LabSoak { kernel, arch, first, machines, scripts } => root()
-                .and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts })),
-            Task::MigrateSoak { size, rate } => {
-                root().and_then(|root| migrate_soak::run(&root, Bytes::from_mib(size), Bytes::from_mib(rate)))
+            bench::run(&root, &suite, rounds, mappings)
+        }),
+        Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
+        Task::Churn { seconds, births, hotplug, guest } => {
+            churn::start(&churn::Churn { seconds, births, hotplug, guest })
+        }
+        Task::Dist => root().and_then(|root| {
+            println!("{}", dist::build(&root)?.display());
+            Ok(())
+        }),
+        Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
+            drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
+        }),
+        Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
+        Task::LabSoak { kernel, arch, first, machines, scripts, kind: kinds } => {
+            let soak = soak::Soak { kernel, arch, first, machines, scripts, kinds };
+            root().and_then(|root| soak::run(&root, &soak))
+        }
+        Task::MigrateSoak { size, rate } => {
+            root().and_then(|root| migrate_soak::run(&root, Bytes::from_mib(size), Bytes::from_mib(rate)))
+        }
+        Task::BalanceSoak { minutes, with, program, install } => {
+            let tried = program.as_deref();
+            root().and_then(|root| balance_soak::run(&root, minutes, &with, tried, install))
+        }
+        Task::DoctorSoak { checks, busy: true, install } => {
+            root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))
+        }
+        Task::DoctorSoak { checks, .. } => root().and_then(|root| doctor_soak::run(&root, &checks)),
+        Task::Package { arch, profile, out, twice, lint } => root().and_then(|root| {
+            let packaging = package::Packaging::new(&root, arch, &profile, out)?;
+            if twice {
+                return package::twice(&packaging);
             }
-            Task::BalanceSoak { minutes, with, program, install } => {
-                let tried = program.as_deref();
-                root().and_then(|root| balance_soak::run(&root, minutes, &with, tried, install))
-            }
-            Task::DoctorSoak { checks, busy: true, install } => {
-                root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))
-            }
-            Task::DoctorSoak { checks, .. } => root().and_then(|root| doctor_soak::run(&root, &checks)),
-            Task::Package { arch, profile, out, twice, lint } => root().and_then(|root| {
-                let packaging = package::Packaging::new(&root, arch, &profile, out)?;
-                if twice {
-                    return package::twice(&packaging);
-                }
-                let made = package::run(&packaging)?;
-                if lint { package::lint::run(&root, &made) } else { Ok(()) }
-            }),
-            Task::PackageRoots { releases, command: Some(command), .. } => {
-                root().and_then(|root| package::roots::quick(&root, &command, &releases))
-            }
-            Task::PackageRoots { releases, arch, out, .. } => root().and_then(|root| {
-                package::roots::run(&package::Packaging::new(&root, arch, "dist", out)?, &releases)
-            }),
-            Task::Ports { platforms } => root().and_then(|root| ports::run(&root, &platforms)),
-            Task::Wheel { command, out, check, guest } => root().and_then(|root| {
-                let out = out.unwrap_or_else(|| root.join("target/package"));
-                let wheel = wheel::build(&root, command, &out)?;
-                wheel::check(&root, &wheel, &check, guest)
-            }),
-            Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
-            Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
-                let destination = libnuma::Destination { out, prefix, libdir, multiarch };
-                root().and_then(|root| libnuma::run(&root, arch, destination))
-            }
-            Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
-            Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
-            Task::Site => root().and_then(|root| {
-                println!("{}", site::run(&root)?.display());
-                Ok(())
-            }),
-            Task::Pages { live } => root().and_then(|root| pages::run(&root, &pages::Pages { live })),
-            Task::FleetRates { seed, calibrate: true, .. } => {
-                fleet_rates::calibrate(seed);
-                Ok(())
-            }
-            Task::FleetRates { groups, seed, .. } => {
-                fleet_rates::run(groups, seed);
-                Ok(())
-            }
-            Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
-            Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
-            Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),
-            Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
-            Task::Quick => root().and_then(|root| suite::quick(&root)),
-            Task::Test { crates, skip_lab } => {
-                let part = match skip_lab {
-                    _ if !crates.is_empty() => suite::Part::Crates(crates),
-                    true => suite::Part::WithoutLab,
-                    false => suite::Part::All,
-                };
-                root().and_then(|root| suite::run(&root, &part))
-            }
-        };
+            let made = package::run(&packaging)?;
+            if lint { package::lint::run(&root, &made) } else { Ok(()) }
+        }),
+        Task::PackageRoots { releases, command: Some(command), .. } => {
+            root().and_then(|root| package::roots::quick(&root, &command, &releases))
+        }
+        Task::PackageRoots { releases, arch, out, .. } => root().and_then(|root| {
+            package::roots::run(&package::Packaging::new(&root, arch, "dist", out)?, &releases)
+        }),
+        Task::Ports { platforms } => root().and_then(|root| ports::run(&root, &platforms)),
+        Task::Wheel { command, out, check, guest } => root().and_then(|root| {
+            let out = out.unwrap_or_else(|| root.join("target/package"));
+            let wheel = wheel::build(&root, command, &out)?;
+            wheel::check(&root, &wheel, &check, guest)
+        }),
+        Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
+        Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
+            let destination = libnuma::Destination { out, prefix, libdir, multiarch };
+            root().and_then(|root| libnuma::run(&root, arch, destination))
+        }
+        Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
+        Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+        Task::Site => root().and_then(|root| {
+            println!("{}", site::run(&root)?.display());
+            Ok(())
+        }),
+        Task::Pages { live } => root().and_then(|root| pages::run(&root, &pages::Pages { live })),
+        Task::FleetRates { seed, calibrate: true, .. } => {
+            fleet_rates::calibrate(seed);
+            Ok(())
+        }
+        Task::FleetRates { groups, seed, .. } => {
+            fleet_rates::run(groups, seed);
+            Ok(())
+        }
+        Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
+        Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
+        Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),
+        Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
+        Task::Quick => root().and_then(|root| suite::quick(&root)),
+        Task::Test { crates, skip_lab } => {
+            let part = match skip_lab {
+                _ if !crates.is_empty() => suite::Part::Crates(crates),
+                true => suite::Part::WithoutLab,
+                false => suite::Part::All,
+            };
+            root().and_then(|root| suite::run(&root, &part))
+        }
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

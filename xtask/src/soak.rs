@@ -20,6 +20,8 @@ pub struct Soak {
     pub machines: u64,
     /// How many scripts are played on each.
     pub scripts: u64,
+    /// Kinds of scripts, as `lab --check --kind` takes them; of `None` those of calls, beside the other checks of the model.
+    pub kinds: Option<String>,
 }
 
 /// Fetches the kernel where it is missing, and plays the scripts; fails when any of them differs.
@@ -38,10 +40,14 @@ pub fn run(root: &Path, soak: &Soak) -> Result<()> {
         // Machines that were drawn, and not those of the tests.
         "drawn-".to_owned(),
     ]);
+    if let Some(kinds) = &soak.kinds {
+        command.args([format!("--kind={kinds}"), "--checks=drawn_scripts_end".to_owned()]);
+    }
     let result = program::show(&mut command);
+    let kinds = soak.kinds.as_deref().map_or(1, |kinds| kinds.split(',').count() as u64);
     println!(
         "{} scripts on {} machines, Linux {} for {}: {:.0} s",
-        soak.machines * soak.scripts,
+        soak.machines * soak.scripts * kinds,
         soak.machines,
         soak.kernel,
         soak.arch.debian(),
