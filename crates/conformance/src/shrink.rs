@@ -283,6 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn a_group_keeps_one_program_and_one_step() {
+        // The fault: any program of the group takes more than a thousand pages in all.
+        let differs = |script: &Script| match script.calls.first() {
+            Some(Call::Group(group)) => {
+                let inside = (0..group.programs.len()).filter(|program| group.programs[*program].is_inside);
+                inside.map(|program| group.pages_of(program)).any(|pages| pages > 1000)
+            }
+            _ => false,
+        };
+        let drawn = (0..100).map(|number| drawn(ScriptKind::Swap, number));
+        let found: Vec<Script> = drawn.filter(differs).collect();
+        assert!(found.len() > 20, "{}", found.len());
+        for script in found {
+            let small = shrunk(script, 2000, differs);
+            let Some(Call::Group(group)) = small.calls.first() else { panic!("{:?}", small.lines()) };
+            let inside = group.programs.iter().filter(|program| program.is_inside).count();
+            assert!(group.steps.len() == 1 && inside <= 2, "{:?}", small.lines());
+            assert!(group.programs.iter().all(|program| program.policy.is_none()));
+        }
+    }
+
+    #[test]
     fn attempts_end() {
         let script = drawn(ScriptKind::Calls, 1);
         let mut plays = 0;

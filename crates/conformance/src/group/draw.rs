@@ -9,7 +9,7 @@ use crate::random::Random;
 /// Values of `oom_score_adj`.
 const ADJUSTMENTS: [i32; 5] = [-1000, -500, 0, 300, 900];
 /// The most pages that a program takes at once; beyond `memory.high` without swap the kernel has it wait for seconds.
-const MOST: u64 = 2500;
+const MOST: u64 = 1800;
 const MOST_SLOWED: u64 = 96;
 
 /// A group on a machine, with swap or without.
@@ -29,7 +29,7 @@ pub fn drawn(random: &mut Random, machine: &Machine, has_swap: bool) -> GroupScr
     let most = if is_slowed { MOST_SLOWED } else { MOST };
     let steps = (0..4 + random.below(6)).map(|_| match random.below(100) {
         0..66 => GroupStep::Take(random.below(count as u64) as usize, 1 + random.below(most)),
-        66..78 => GroupStep::Limit(Limit::Max, Some(2000 + random.below(4000))),
+        66..78 => GroupStep::Limit(Limit::Max, Some(3000 + random.below(3000))),
         78..82 if has_swap => {
             GroupStep::Limit(Limit::High, random.percent(60).then(|| 2000 + random.below(2000)))
         }

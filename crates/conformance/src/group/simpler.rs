@@ -30,7 +30,7 @@ impl GroupScript {
             fewer_limits.push(Limits { kills_all: false, ..self.limits });
         }
         let limits = fewer_limits.into_iter().map(|limits| Self { limits, ..self.clone() });
-        without.chain(plain).chain(limits).chain(self.with_fewer_pages()).collect()
+        without.chain(plain).chain(limits).chain(self.joined()).chain(self.with_fewer_pages()).collect()
     }
 
     /// The script without a program and its steps; later ones are numbered lower.
@@ -44,6 +44,19 @@ impl GroupScript {
             }
         }
         script
+    }
+
+    /// Scripts in which a program takes at once what it takes in two steps one after the other.
+    fn joined(&self) -> impl Iterator<Item = Self> + '_ {
+        self.steps.windows(2).enumerate().filter_map(|(at, pair)| {
+            let [GroupStep::Take(program, pages), GroupStep::Take(next, more)] = pair else { return None };
+            (program == next).then(|| {
+                let mut script = self.clone();
+                script.steps[at] = GroupStep::Take(*program, pages + more);
+                script.steps.remove(at + 1);
+                script
+            })
+        })
     }
 
     fn with_fewer_pages(&self) -> impl Iterator<Item = Self> + '_ {

@@ -52,6 +52,8 @@ struct Cast<'a> {
     overhead: u64,
     /// Pages that were swapped out when a limit was written.
     written_out: u64,
+    /// Set when nothing says any more how much of the group is in swap.
+    is_lost: bool,
     tally: &'a mut Tally,
 }
 
@@ -77,6 +79,7 @@ impl Stage<'_> {
             foresight: Foresight::new(facts),
             overhead,
             written_out: 0,
+            is_lost: false,
             tally: &mut self.trace.tally,
         };
         cast.foresee(vec![(String::new(), limit_act(script.limits))])?;
@@ -147,6 +150,10 @@ impl Cast<'_> {
 
     /// A step that the model knows the end of, in the kernel, too.
     fn step(&mut self, step: &GroupStep) -> Result<(), Trouble> {
+        if self.is_lost {
+            self.tally.left_out += 1;
+            return Ok(());
+        }
         if step.program().is_some_and(|program| !self.foresight.runs(&self.programs[program].name)) {
             return Ok(());
         }
@@ -213,7 +220,11 @@ impl Cast<'_> {
             (dead(&|own| has_ended(&own.twin)), dead(&|own| !self.foresight.runs(&own.name)));
         alike(Aspect::Kills, &format!("programs that were killed, after {step}"), &kernels, &ours)?;
         self.compare_events()?;
-        self.compare_pages()
+        // Of a program that is killed nothing says how much was in swap, and with it how much of the others is.
+        let inside = || self.programs.iter().filter(|own| own.is_inside);
+        let runs = |own: &Resident| self.foresight.runs(&own.name);
+        self.is_lost = self.has_swap && !inside().all(runs) && inside().any(runs);
+        if self.is_lost { Ok(()) } else { self.compare_pages() }
     }
 
     /// Gives programs that the kernel has killed the time to end.
