@@ -5,6 +5,7 @@ use crate::cache::{Cache, Outcome};
 use crate::mappings::{Found, MOST_LABELS};
 use crate::nodes::Nodes;
 use crate::pages::zeroed;
+use crate::phases::MOST_PHASES;
 use crate::streams::Streams;
 use crate::tasks::MOST_THREADS;
 
@@ -55,6 +56,8 @@ pub trait Guest {
     fn mapping(&self, space: u64, address: u64) -> Option<Found>;
     /// A number that changes when mappings do.
     fn version(&self) -> u64;
+    /// The phase that a thread is in.
+    fn phase(&self, thread: usize) -> usize;
 }
 
 /// No mapping.
@@ -64,10 +67,10 @@ const NOWHERE: Found = Found { start: 0, end: 0, label: 0 };
 pub struct Cpu {
     /// The smallest first; none before the CPU begins.
     caches: Option<[Cache<'static>; SIZES]>,
-    /// [`COUNTS`] numbers for each thread and column of memory; none before a counted task ran here.
-    cells: Option<&'static mut [u64]>,
-    /// Lines read for each size of the cache, for each label of a mapping and column of memory.
-    parts: Option<&'static mut [u64]>,
+    /// For each phase, [`COUNTS`] numbers for each thread and column of memory; none before a line was counted in it.
+    cells: [Option<&'static mut [u64]>; MOST_PHASES],
+    /// For each phase, lines read for each size of the cache, for each label of a mapping and column of memory.
+    parts: [Option<&'static mut [u64]>; MOST_PHASES],
     columns: usize,
     /// The last two lines, the latest first: loops that go over two arrays are half of all programs, and what is found here
     /// needs no physical address. In the caches such a line stays where it was in the order, which is one place away at most.
@@ -90,8 +93,8 @@ impl Cpu {
     pub const fn new() -> Self {
         Self {
             caches: None,
-            cells: None,
-            parts: None,
+            cells: [const { None }; MOST_PHASES],
+            parts: [const { None }; MOST_PHASES],
             columns: 0,
             recent: [NONE; 2],
             streams: Streams::new(),
@@ -113,10 +116,8 @@ impl Cpu {
 
     /// A task runs here from now on; `thread` if it is counted.
     pub fn run(&mut self, task: u64, thread: Option<usize>, nodes: &Nodes) {
-        if thread.is_some() && self.cells.is_none() {
+        if thread.is_some() {
             self.columns = nodes.count() + 1;
-            self.cells = Some(zeroed(MOST_THREADS * self.columns * COUNTS));
-            self.parts = Some(zeroed(MOST_LABELS * self.columns * SIZES));
         }
         self.task = task;
         self.thread = thread;
@@ -173,15 +174,18 @@ impl Cpu {
 
     /// An access to a line of physical memory.
     fn line(&mut self, line: u64, access: Access, nodes: &Nodes, guest: &impl Guest) {
-        let (Some(thread), Some(caches), Some(cells)) = (self.thread, &mut self.caches, &mut self.cells)
-        else {
+        let (Some(thread), Some(caches)) = (self.thread, &mut self.caches) else { return };
+        let outcomes = caches.each_mut().map(|cache| cache.access(line, access.is_write));
+        let missed = outcomes.map(|outcome| outcome != Outcome::Hit);
+        if missed == [false; SIZES] {
             return;
-        };
+        }
+        let phase = guest.phase(thread);
+        let Some(cells) = self.cells.get_mut(phase) else { return };
+        let cells = cells.get_or_insert_with(|| zeroed(MOST_THREADS * self.columns * COUNTS));
         let row = thread * self.columns;
-        let mut missed = [false; SIZES];
-        for ((number, cache), missed) in caches.iter_mut().enumerate().zip(&mut missed) {
-            let Outcome::Miss { written_back } = cache.access(line, access.is_write) else { continue };
-            *missed = true;
+        for (number, outcome) in outcomes.into_iter().enumerate() {
+            let Outcome::Miss { written_back } = outcome else { continue };
             let mut add = |line: u64, count: usize| {
                 if let Some(cell) = cells.get_mut((row + nodes.column(line)) * COUNTS + count) {
                     *cell += 1;
@@ -192,22 +196,27 @@ impl Cpu {
                 add(line, SIZES + number);
             }
         }
-        if missed == [false; SIZES] {
-            return;
-        }
         if self.streams.expects(access.address >> 6) {
             let start = (row + nodes.column(line)) * COUNTS + 2 * SIZES;
             let in_order = cells.get_mut(start..start + SIZES).into_iter().flatten();
             in_order.zip(missed).for_each(|(lines, missed)| *lines += u64::from(missed));
         }
-        self.read(missed, nodes.column(line), access.address, guest);
+        self.read((phase, nodes.column(line)), missed, access.address, guest);
     }
 
-    /// Counts a line that was read for the mapping of its address.
-    fn read(&mut self, missed: [bool; SIZES], column: usize, address: u64, guest: &impl Guest) {
+    /// Counts a line that was read in a phase, in a column of memory, for the mapping of its address.
+    fn read(
+        &mut self,
+        (phase, column): (usize, usize),
+        missed: [bool; SIZES],
+        address: u64,
+        guest: &impl Guest,
+    ) {
         let place = (self.label(address, guest) * self.columns + column) * SIZES;
-        let parts = self.parts.as_deref_mut().and_then(|parts| parts.get_mut(place..place + SIZES));
-        for (lines, missed) in parts.into_iter().flatten().zip(missed) {
+        let Some(parts) = self.parts.get_mut(phase) else { return };
+        let parts = parts.get_or_insert_with(|| zeroed(MOST_LABELS * self.columns * SIZES));
+        let part = parts.get_mut(place..place + SIZES);
+        for (lines, missed) in part.into_iter().flatten().zip(missed) {
             *lines += u64::from(missed);
         }
     }
@@ -228,24 +237,28 @@ impl Cpu {
         found.label
     }
 
-    /// Lines read of the mappings with a label, for each column of memory, by size of the cache; nothing where no counted
-    /// thread ran.
-    pub fn parts(&self, label: usize) -> impl Iterator<Item = &[u64]> {
-        let row = label * self.columns * SIZES;
-        let parts = self.parts.as_deref().unwrap_or_default().get(row..row + self.columns * SIZES);
-        parts.unwrap_or_default().chunks_exact(SIZES)
+    /// Lines read in a phase of the mappings with a label, for each column of memory, by size of the cache; nothing where no
+    /// line was counted in that phase.
+    pub fn parts(&self, phase: usize, label: usize) -> impl Iterator<Item = &[u64]> {
+        self.row(&self.parts, phase, label, SIZES)
     }
 
-    /// The counts of a thread by column; nothing where no counted thread ran.
-    pub fn cells(&self, thread: usize) -> impl Iterator<Item = &[u64]> {
-        let row = thread * self.columns * COUNTS;
-        let cells = self
-            .cells
-            .as_deref()
-            .unwrap_or_default()
-            .get(row..row + self.columns * COUNTS)
-            .unwrap_or_default();
-        cells.chunks_exact(COUNTS)
+    /// The counts of a thread in a phase by column; nothing where no line was counted in that phase.
+    pub fn cells(&self, phase: usize, thread: usize) -> impl Iterator<Item = &[u64]> {
+        self.row(&self.cells, phase, thread, COUNTS)
+    }
+
+    /// The numbers of a row by column, `each` of them in a column.
+    fn row<'t>(
+        &self,
+        tables: &'t [Option<&'static mut [u64]>],
+        phase: usize,
+        row: usize,
+        each: usize,
+    ) -> impl Iterator<Item = &'t [u64]> {
+        let length = self.columns * each;
+        let table = tables.get(phase).and_then(|table| table.as_deref()).unwrap_or_default();
+        table.get(row * length..(row + 1) * length).unwrap_or_default().chunks_exact(each)
     }
 }
 
@@ -283,6 +296,10 @@ mod tests {
         fn version(&self) -> u64 {
             1
         }
+
+        fn phase(&self, thread: usize) -> usize {
+            thread / 10
+        }
     }
 
     fn touch(cpu: &mut Cpu, nodes: &Nodes, address: u64, is_write: bool) {
@@ -290,7 +307,7 @@ mod tests {
     }
 
     fn counts(cpu: &Cpu, thread: usize) -> Vec<Vec<u64>> {
-        cpu.cells(thread).map(<[u64]>::to_vec).collect()
+        cpu.cells(0, thread).map(<[u64]>::to_vec).collect()
     }
 
     #[test]
@@ -366,11 +383,27 @@ mod tests {
         [64, 1 << 20, 128, 1 << 30, 64]
             .into_iter()
             .for_each(|address| touch(&mut cpu, &nodes, address, true));
-        let parts = |label| cpu.parts(label).map(<[u64]>::to_vec).collect::<Vec<_>>();
+        let parts = |label| cpu.parts(0, label).map(<[u64]>::to_vec).collect::<Vec<_>>();
         assert_eq!(parts(0), [vec![1; 3], vec![0; 3], vec![0; 3]]);
         assert_eq!(parts(1), [vec![2; 3], vec![0; 3], vec![0; 3]]);
         assert_eq!(parts(2), [vec![1; 3], vec![1; 3], vec![0; 3]]);
         assert_eq!(parts(3), [vec![0; 3], vec![0; 3], vec![0; 3]]);
+    }
+
+    #[test]
+    fn lines_are_counted_in_the_phase_in_which_they_move() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(2), &nodes);
+        touch(&mut cpu, &nodes, 0, true);
+        // A thread of another phase, whose accesses drive the line out.
+        cpu.run(2, Some(12), &nodes);
+        (1 << 12..5 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
+        let cells = |phase, thread| cpu.cells(phase, thread).next().map(|cell| [cell[0], cell[3]]);
+        assert_eq!(cells(0, 2), Some([1, 0]));
+        assert_eq!(cells(1, 12), Some([((5 << 20) - (1 << 12)) / 64, 1]));
+        assert_eq!((cells(0, 12), cells(2, 12)), (Some([0, 0]), None));
+        let parts = |phase| cpu.parts(phase, 0).map(|part| part[0]).sum::<u64>();
+        assert_eq!([parts(0), parts(1)], [1, ((5 << 20) - (1 << 12)) / 64]);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! - `cache.rs` a cache with least-recently-used replacement; `cpu.rs` a CPU with its caches and its counts;
 //!   `streams.rs` which lines are read in order
 //! - `tasks.rs` which of the guest's tasks are counted; `mappings.rs` whose an address is; `nodes.rs` the node of a physical address
+//! - `phases.rs` phases that the program names
 //! - `report.rs` the counts as text; `sink.rs` a file to write it to
 //! - `state.rs` everything that the plugin knows; `pages.rs` zeroed memory for it
 //! - `qemu.rs` the functions that QEMU calls; `qemu/api.rs` those of QEMU's that it has for
@@ -33,6 +34,8 @@ mod mappings;
 mod nodes;
 #[cfg(any(test, feature = "plugin"))]
 mod pages;
+#[cfg(any(test, feature = "plugin"))]
+mod phases;
 #[cfg(any(test, feature = "plugin"))]
 #[cfg_attr(test, expect(dead_code, reason = "only QEMU calls it; here it is compiled for its lints"))]
 mod qemu;

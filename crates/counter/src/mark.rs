@@ -22,13 +22,22 @@ pub enum MarkKind {
     Ready = 4,
     /// The task that makes the mark is the first to be counted, from its n-th `execve` on.
     Start = 5,
+    /// The process that makes the mark enters a phase, whose name is the bytes of the three arguments, filled up with
+    /// zeros; without a name it is in none. `include/nodewise.h` has this mark.
+    Phase = 6,
 }
 
 impl MarkKind {
     /// The kind by what is in `rax`.
     pub const fn from_word(word: u64) -> Option<Self> {
-        const ALL: [MarkKind; 5] =
-            [MarkKind::Hook, MarkKind::Memory, MarkKind::Field, MarkKind::Ready, MarkKind::Start];
+        const ALL: [MarkKind; 6] = [
+            MarkKind::Hook,
+            MarkKind::Memory,
+            MarkKind::Field,
+            MarkKind::Ready,
+            MarkKind::Start,
+            MarkKind::Phase,
+        ];
         if word & !0xffff != MAGIC {
             return None;
         }
@@ -138,12 +147,23 @@ impl Field {
 mod tests {
     use super::*;
 
+    /// The header cannot include this file.
+    #[test]
+    fn the_header_has_the_same_mark() {
+        let header = include_str!("../include/nodewise.h");
+        let bytes = INSTRUCTION.map(|byte| format!("0x{byte:02x}")).join(", ");
+        assert!(header.contains(&format!("\".byte {bytes}\"")), "{bytes}");
+        let word = format!("UINT64_C(0x{:x})", MarkKind::Phase.word());
+        assert!(header.contains(&word), "{word}");
+    }
+
     #[test]
     fn a_kind_is_read_from_its_own_word_only() {
-        for kind in [MarkKind::Hook, MarkKind::Memory, MarkKind::Field, MarkKind::Ready, MarkKind::Start] {
-            assert_eq!(MarkKind::from_word(kind.word()), Some(kind));
+        for number in 1..7 {
+            let kind = MarkKind::from_word(MAGIC | number).unwrap();
+            assert_eq!((kind as u64, kind.word()), (number, MAGIC | number));
         }
-        for word in [0, 1, MAGIC, MAGIC | 6, MAGIC | 0xffff, u64::MAX] {
+        for word in [0, 1, MAGIC, MAGIC | 7, MAGIC | 0xffff, u64::MAX] {
             assert_eq!(MarkKind::from_word(word), None, "{word:x}");
         }
     }

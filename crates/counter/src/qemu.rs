@@ -20,6 +20,7 @@ use crate::cpu::{Access, Cpu, Geometry};
 use crate::mappings::Mappings;
 use crate::mark::{self, Field, Hook, MarkKind};
 use crate::nodes::Nodes;
+use crate::phases::{NAME as PHASE_NAME, Phases, ProcessPhases};
 use crate::report::CountReport;
 use crate::sink::Sink;
 use crate::state::{Locked, Own};
@@ -38,6 +39,8 @@ pub static qemu_plugin_version: c_int = 2;
 static CPUS: [Own<Cpu>; MOST_CPUS] = [const { Own::new(Cpu::new()) }; MOST_CPUS];
 static TASKS: Locked<Tasks> = Locked::new(Tasks::new());
 static MAPPINGS: Locked<Mappings> = Locked::new(Mappings::new());
+static PHASES: Locked<Phases> = Locked::new(Phases::new());
+static PROCESS_PHASES: ProcessPhases = ProcessPhases::new();
 /// Changes when mappings do.
 static VERSION_OF_MAPPINGS: AtomicU64 = AtomicU64::new(1);
 /// Written by marks, which come before the first counted task.
@@ -240,6 +243,7 @@ extern "C" fn on_mark(cpu: c_uint, _: *mut c_void) {
     let has_started = HAS_STARTED.load(Ordering::Acquire);
     let index = usize::try_from(first).unwrap_or(usize::MAX);
     match kind {
+        MarkKind::Phase => phase(cpu, [first, second, third]),
         // What was said cannot be said otherwise once tasks are counted.
         _ if has_started => {}
         MarkKind::Hook => HOOKS.get(index).into_iter().for_each(|hook| hook.store(second, Ordering::Relaxed)),
@@ -258,6 +262,15 @@ extern "C" fn on_mark(cpu: c_uint, _: *mut c_void) {
         MarkKind::Ready => unsafe { api::qemu_plugin_reset(PLUGIN.load(Ordering::Relaxed), on_reset) },
         MarkKind::Start => start(cpu, first),
     }
+}
+
+/// A program names the phase that it enters. Programs that are not counted have none.
+fn phase(cpu: c_uint, words: [u64; 3]) {
+    let task = with_cpu(cpu, |cpu| cpu.task).unwrap_or(0);
+    let Some(thread) = TASKS.with(|tasks| tasks.counted(task)) else { return };
+    let mut name = [0; PHASE_NAME];
+    name.chunks_exact_mut(8).zip(words).for_each(|(part, word)| part.copy_from_slice(&word.to_le_bytes()));
+    PROCESS_PHASES.enter(thread, PHASES.with(|phases| phases.number(name)));
 }
 
 /// Nothing is translated any more: all code is translated again when it runs.
@@ -349,9 +362,12 @@ extern "C" fn on_end(_: u64, _: *mut c_void) {
     let cpus = CPUS.iter().map(|cpu| unsafe { &*cpu.get() });
     TASKS.with(|tasks| {
         MAPPINGS.with(|mappings| {
-            let report = CountReport { geometry: geometry(), tasks, mappings, nodes: nodes().count() };
-            // A text without its last line is known to be incomplete.
-            let _ = report.write(&mut sink, cpus);
+            PHASES.with(|phases| {
+                let report =
+                    CountReport { geometry: geometry(), tasks, mappings, phases, nodes: nodes().count() };
+                // A text without its last line is known to be incomplete.
+                let _ = report.write(&mut sink, cpus);
+            });
         });
     });
 }

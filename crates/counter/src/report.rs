@@ -5,16 +5,18 @@ use core::fmt::{self, Write};
 use crate::SIZES;
 use crate::cpu::{COUNTS, Cpu, Geometry};
 use crate::mappings::{Label, Mappings};
+use crate::phases::Phases;
 use crate::tasks::{Tasks, Thread};
 
 /// The first line: the form of the text.
-pub const FIRST: &str = "nodewise-counter 2";
+pub const FIRST: &str = "nodewise-counter 3";
 
 /// Everything that is written.
 pub struct CountReport<'a> {
     pub geometry: Geometry,
     pub tasks: &'a Tasks,
     pub mappings: &'a Mappings,
+    pub phases: &'a Phases,
     /// One more than the highest node.
     pub nodes: usize,
 }
@@ -22,9 +24,9 @@ pub struct CountReport<'a> {
 impl CountReport<'_> {
     /// Writes what was counted on these CPUs.
     ///
-    /// `cache WAYS SIZE...`, `lost THREADS`, `thread NUMBER PARENT PID TGID NAME` with the name in hexadecimal digits, `cell
-    /// THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping NUMBER PROCESS KIND NAME`, `part
-    /// MAPPING CPU NODE READ...`.
+    /// `cache WAYS SIZE...`, `lost THREADS PHASES`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
+    /// PID TGID NAME`, `cell PHASE THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping
+    /// NUMBER PROCESS KIND NAME`, `part PHASE MAPPING CPU NODE READ...`.
     pub fn write<'c>(
         &self,
         out: &mut impl Write,
@@ -33,17 +35,26 @@ impl CountReport<'_> {
         writeln!(out, "{FIRST}")?;
         write!(out, "cache {}", self.geometry.ways)?;
         numbers(out, self.geometry.sizes().map(|size| size as u64))?;
-        writeln!(out, "lost {}", self.tasks.lost)?;
+        writeln!(out, "lost {} {}", self.tasks.lost, self.phases.lost)?;
+        for (number, name) in self.phases.names().iter().enumerate() {
+            write!(out, "phase {number} ")?;
+            text(out, name)?;
+        }
+        let phases = 0..self.phases.names().len();
         for (number, thread) in self.tasks.threads().iter().enumerate() {
             named(out, number, thread)?;
-            for (cpu, cells) in cpus.clone().map(|cpu| cpu.cells(number)).enumerate() {
-                self.cells(out, "cell", [number, cpu], cells)?;
+            for phase in phases.clone() {
+                for (cpu, cells) in cpus.clone().map(|cpu| cpu.cells(phase, number)).enumerate() {
+                    self.cells(out, "cell", [phase, number, cpu], cells)?;
+                }
             }
         }
         for (number, label) in self.mappings.labels().iter().enumerate() {
             mapping(out, number, label)?;
-            for (cpu, parts) in cpus.clone().map(|cpu| cpu.parts(number)).enumerate() {
-                self.cells(out, "part", [number, cpu], parts)?;
+            for phase in phases.clone() {
+                for (cpu, parts) in cpus.clone().map(|cpu| cpu.parts(phase, number)).enumerate() {
+                    self.cells(out, "part", [phase, number, cpu], parts)?;
+                }
             }
         }
         writeln!(out, "end")
@@ -53,11 +64,11 @@ impl CountReport<'_> {
         &self,
         out: &mut impl Write,
         word: &str,
-        [number, cpu]: [usize; 2],
+        [phase, number, cpu]: [usize; 3],
         cells: impl Iterator<Item = &'c [u64]>,
     ) -> fmt::Result {
         for (column, cell) in cells.enumerate().filter(|(_, cell)| cell.iter().any(|count| *count > 0)) {
-            write!(out, "{word} {number} {cpu} ")?;
+            write!(out, "{word} {phase} {number} {cpu} ")?;
             if column == self.nodes { write!(out, "-") } else { write!(out, "{column}") }?;
             numbers(out, cell.iter().copied())?;
         }
@@ -110,6 +121,10 @@ mod tests {
         fn version(&self) -> u64 {
             0
         }
+
+        fn phase(&self, thread: usize) -> usize {
+            thread
+        }
     }
 
     #[test]
@@ -133,14 +148,18 @@ mod tests {
             cpus[cpu].access(Access { address, bytes: 1, is_write: true }, &nodes, &Plain);
         }
         let mut text = String::new();
-        let report = CountReport { geometry, tasks: &tasks, mappings: &mappings, nodes: 2 };
+        let mut phases = Phases::new();
+        let mut name = [0; crate::phases::NAME];
+        name[0] = b'p';
+        phases.number(name);
+        let report = CountReport { geometry, tasks: &tasks, mappings: &mappings, phases: &phases, nodes: 2 };
         report.write(&mut text, cpus.iter()).unwrap();
         assert_eq!(
             text,
-            "nodewise-counter 2\ncache 8 32768 65536 131072\nlost 0\n\
-             thread 0 0 0 0 610a\ncell 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 1 1 1 1 1 0 0 0 0 0 0\n\
-             thread 1 0 0 0 -\ncell 1 1 - 1 1 1 0 0 0 0 0 0\n\
-             mapping 0 0 0 -\npart 0 0 0 1 1 1\nmapping 1 3 4 78\npart 1 1 1 1 1 1\npart 1 1 - 1 1 1\nend\n"
+            "nodewise-counter 3\ncache 8 32768 65536 131072\nlost 0 0\nphase 0 -\nphase 1 70\n\
+             thread 0 0 0 0 610a\ncell 0 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 0 1 1 1 1 1 0 0 0 0 0 0\n\
+             thread 1 0 0 0 -\ncell 1 1 1 - 1 1 1 0 0 0 0 0 0\n\
+             mapping 0 0 0 -\npart 0 0 0 0 1 1 1\nmapping 1 3 4 78\npart 0 1 1 1 1 1 1\npart 1 1 1 - 1 1 1\nend\n"
         );
     }
 }

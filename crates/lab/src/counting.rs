@@ -20,7 +20,7 @@ const COUNTS: &str = "counts";
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
-const FIRST: &str = "nodewise-counter 2";
+const FIRST: &str = "nodewise-counter 3";
 
 /// How to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,10 @@ pub struct Counts {
     pub threads: Vec<CountedThread>,
     /// Threads beyond the most that are distinguished: their counts are those of the last one.
     pub lost: u64,
+    /// Names of the phases that programs marked; the first, without a name, is the time outside of phases.
+    pub phases: Vec<Vec<u8>>,
+    /// Marks of phases beyond the most that are distinguished.
+    pub lost_phases: u64,
     pub cells: Vec<CountedCell>,
     /// Mappings of processes; the first stands for memory whose mapping is not known.
     pub mappings: Vec<CountedMapping>,
@@ -114,6 +118,7 @@ pub enum MappingKind {
 /// Lines of a mapping that were read on one CPU from the memory of one node, for each size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedPart {
+    pub phase: usize,
     pub mapping: usize,
     pub cpu: u32,
     /// `None` for memory that is no node's.
@@ -135,6 +140,7 @@ pub struct CountedThread {
 /// The lines that a thread moved on one CPU from and to the memory of one node, for each size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedCell {
+    pub phase: usize,
     pub thread: usize,
     pub cpu: u32,
     /// `None` for memory that is no node's.
@@ -187,7 +193,12 @@ impl Counts {
                 self.ways = words.next()?.parse().ok()?;
                 self.sizes = numbers(&mut words)?.map(Bytes::new);
             }
-            "lost" => self.lost = words.next()?.parse().ok()?,
+            "lost" => [self.lost, self.lost_phases] = numbers(&mut words)?,
+            "phase" => {
+                let number: usize = words.next()?.parse().ok()?;
+                (number == self.phases.len()).then_some(())?;
+                self.phases.push(name(words.next()?)?);
+            }
             "thread" => {
                 let number: usize = words.next()?.parse().ok()?;
                 let parent: usize = words.next()?.parse().ok()?;
@@ -197,10 +208,11 @@ impl Counts {
                 self.threads.push(CountedThread { parent, ids, name: name(words.next()?)? });
             }
             "cell" => {
-                let Place { owner: thread, cpu, node } = Place::read(&mut words, self.threads.len())?;
+                let Place { phase, owner: thread, cpu, node } =
+                    Place::read(&mut words, self.phases.len(), self.threads.len())?;
                 let (read, written) = (numbers(&mut words)?, numbers(&mut words)?);
                 let in_order = numbers(&mut words)?;
-                self.cells.push(CountedCell { thread, cpu, node, read, written, in_order });
+                self.cells.push(CountedCell { phase, thread, cpu, node, read, written, in_order });
             }
             "mapping" => {
                 let number: usize = words.next()?.parse().ok()?;
@@ -210,8 +222,9 @@ impl Counts {
                 self.mappings.push(CountedMapping { process, kind, name: name(words.next()?)? });
             }
             "part" => {
-                let Place { owner: mapping, cpu, node } = Place::read(&mut words, self.mappings.len())?;
-                self.parts.push(CountedPart { mapping, cpu, node, read: numbers(&mut words)? });
+                let Place { phase, owner: mapping, cpu, node } =
+                    Place::read(&mut words, self.phases.len(), self.mappings.len())?;
+                self.parts.push(CountedPart { phase, mapping, cpu, node, read: numbers(&mut words)? });
             }
             _ => return None,
         }
@@ -223,21 +236,23 @@ impl Counts {
 const KINDS: [MappingKind; 5] =
     [MappingKind::Unknown, MappingKind::Heap, MappingKind::Stack, MappingKind::Anonymous, MappingKind::File];
 
-/// Where lines were counted: for a thread or a mapping, on a CPU, in memory of a node.
+/// Where lines were counted: in a phase, for a thread or a mapping, on a CPU, in memory of a node.
 struct Place {
+    phase: usize,
     owner: usize,
     cpu: u32,
     node: Option<NodeId>,
 }
 
 impl Place {
-    fn read<'a>(words: &mut impl Iterator<Item = &'a str>, owners: usize) -> Option<Self> {
+    fn read<'a>(words: &mut impl Iterator<Item = &'a str>, phases: usize, owners: usize) -> Option<Self> {
+        let phase: usize = words.next()?.parse().ok()?;
         let owner: usize = words.next()?.parse().ok()?;
-        (owner < owners).then_some(())?;
+        (phase < phases && owner < owners).then_some(())?;
         let cpu = words.next()?.parse().ok()?;
         let node = words.next()?;
         let node = if node == "-" { None } else { Some(NodeId::new(node.parse().ok()?)) };
-        Some(Self { owner, cpu, node })
+        Some(Self { phase, owner, cpu, node })
     }
 }
 
@@ -265,15 +280,16 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const SAMPLE: &str = "nodewise-counter 2\ncache 16 524288 1048576 2097152\nlost 0\n\
-        thread 0 0 301 301 7368\ncell 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 0 - 1 1 1 0 0 0 0 0 0\n\
-        mapping 0 0 0 -\nmapping 1 301 4 6c6962\npart 1 1 0 5 4 3\nend\n";
+    const SAMPLE: &str = "nodewise-counter 3\ncache 16 524288 1048576 2097152\nlost 0 2\nphase 0 -\nphase 1 70\n\
+        thread 0 0 301 301 7368\ncell 0 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 1 0 - 1 1 1 0 0 0 0 0 0\n\
+        mapping 0 0 0 -\nmapping 1 301 4 6c6962\npart 1 1 1 0 5 4 3\nend\n";
 
     #[test]
     fn counts_are_read_line_by_line() {
         let counts = Counts::parse(SAMPLE).unwrap();
         assert_eq!(counts.sizes.map(Bytes::get), [1 << 19, 1 << 20, 2 << 20]);
-        assert_eq!((counts.ways, counts.lost), (16, 0));
+        assert_eq!((counts.ways, counts.lost, counts.lost_phases), (16, 0, 2));
+        assert_eq!(counts.phases, [b"".to_vec(), b"p".to_vec()]);
         assert_eq!(
             counts.threads,
             [
@@ -286,6 +302,7 @@ mod tests {
             counts.cells,
             [
                 CountedCell {
+                    phase: 0,
                     thread: 0,
                     cpu: 1,
                     node,
@@ -294,6 +311,7 @@ mod tests {
                     in_order: [3, 2, 1]
                 },
                 CountedCell {
+                    phase: 1,
                     thread: 1,
                     cpu: 0,
                     node: None,
@@ -305,7 +323,7 @@ mod tests {
         );
         let file = CountedMapping { process: 301, kind: MappingKind::File, name: b"lib".to_vec() };
         assert_eq!(counts.mappings[1..], [file]);
-        assert_eq!(counts.parts, [CountedPart { mapping: 1, cpu: 1, node, read: [5, 4, 3] }]);
+        assert_eq!(counts.parts, [CountedPart { phase: 1, mapping: 1, cpu: 1, node, read: [5, 4, 3] }]);
     }
 
     #[test]
@@ -314,15 +332,17 @@ mod tests {
         assert_eq!(Counts::parse(SAMPLE.strip_suffix("end\n").unwrap()), Err(CountsError::Incomplete));
         let wrong = |line: &str| Counts::parse(&format!("{FIRST}\n{line}\nend\n")).unwrap_err().to_string();
         for line in [
-            "cell 0 0 0 1 1 1 1 1 1 1 1 1",
+            "cell 0 0 0 0 1 1 1 1 1 1 1 1 1",
+            "phase 1 -",
+            "lost 1",
             "thread 1 0 0 0 -",
             "cache 16 1",
             "lost",
             "x",
-            "lost 1 2",
+            "lost 1 2 3",
             "thread 0 0 1 1 zz",
             "mapping 0 0 9 -",
-            "part 0 0 0 1 1 1",
+            "part 0 0 0 0 1 1 1",
         ] {
             assert_eq!(wrong(line), format!("line 2 of the counts is \"{line}\""));
         }
@@ -334,9 +354,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part)( [0-9a-f-]{0,22}){0,12}") {
+        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase)( [0-9a-f-]{0,22}){0,12}") {
             let _ = Counts::parse(&text);
-            let _ = Counts::parse(&format!("{FIRST}\n{line}\nthread 0 0 0 0 -\nmapping 0 0 0 -\n{line}\nend\n"));
+            let _ = Counts::parse(&format!("{FIRST}\n{line}\nphase 0 -\nthread 0 0 0 0 -\nmapping 0 0 0 -\n{line}\nend\n"));
         }
     }
 }

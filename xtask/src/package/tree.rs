@@ -56,6 +56,7 @@ impl Trees {
             &completions.join("nodewise.fish"),
             &to.join("usr/share/fish/vendor_completions.d/nodewise.fish"),
         )?;
+        put(&from.join("crates/counter/include/nodewise.h"), &to.join("usr/include/nodewise.h"))?;
         for unit in files_of(&from.join("packaging/systemd"))? {
             put(&unit, &to.join("lib/systemd/system").join(name(&unit)))?;
         }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use super::api;
 use super::read::{field, member, memory, name, word};
-use super::{MAPPINGS, TASKS, VERSION_OF_MAPPINGS, with_cpu};
+use super::{MAPPINGS, PROCESS_PHASES, TASKS, VERSION_OF_MAPPINGS, with_cpu};
 use crate::cpu::Guest;
 use crate::mappings::{Found, Label, MappingKind, NAME};
 use crate::mark::Field;
@@ -19,10 +19,13 @@ pub(super) fn enter(cpu: c_uint, task: u64) {
 /// A task has made another. One that has memory of its own has the mappings of the first.
 pub(super) fn start_child(cpu: c_uint, parent: u64, child: u64) {
     let process = TASKS.with(|tasks| {
-        let thread = tasks.start(parent, child)?;
-        let thread = tasks.thread_mut(thread)?;
+        let number = tasks.start(parent, child)?;
+        let thread = tasks.thread_mut(number)?;
         name(cpu, child, thread);
-        Some(thread.tgid)
+        let (parent, process) = (thread.parent, thread.tgid);
+        let is_same = tasks.threads().get(parent).is_some_and(|parent| parent.tgid == process);
+        PROCESS_PHASES.start(parent, number, is_same);
+        Some(process)
     });
     let spaces = [parent, child].map(|task| word(cpu, task, Field::Mm));
     if let (Some(process), [Some(old), Some(new)]) = (process, spaces)
@@ -93,5 +96,9 @@ impl Guest for Accessed {
 
     fn version(&self) -> u64 {
         VERSION_OF_MAPPINGS.load(Ordering::Acquire)
+    }
+
+    fn phase(&self, thread: usize) -> usize {
+        PROCESS_PHASES.current(thread)
     }
 }

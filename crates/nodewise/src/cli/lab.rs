@@ -63,6 +63,9 @@ pub struct Lab {
     /// lines, or of those read from a mapping (heap, stack, anonymous, or the name of a file); may be repeated
     #[arg(long, value_name = "[MAPPING=]PERCENT", requires = "count", value_parser = local_demand)]
     pub assert_local: Vec<LocalDemand>,
+    /// Count only the cache lines of this phase, which the command marks (docs/counting.md)
+    #[arg(long, value_name = "NAME", requires = "count")]
+    pub phase: Option<String>,
     /// Print JSON (schema nodewise.lines/1; with --check nodewise.kernel-check/1)
     #[arg(long, requires = "result")]
     pub json: bool,

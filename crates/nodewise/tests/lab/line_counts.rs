@@ -97,6 +97,92 @@ pub fn are_those_of_arithmetic() -> Result<(), Failed> {
     if drawn.contains(&local) { Ok(()) } else { Err(format!("expected {local:?}:\n{drawn}").into()) }
 }
 
+/// A program of two phases: rounds over memory of its own node, then over memory of the other.
+const PHASES: &str = r#"
+#define _GNU_SOURCE
+#include <nodewise.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BYTES (8ul << 20)
+
+/* Memory of a node, by mbind with MPOL_BIND. */
+static volatile char *memory(unsigned long node)
+{
+	unsigned long mask = 1ul << node;
+	volatile char *start = mmap(0, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (start == MAP_FAILED || syscall(SYS_mbind, start, BYTES, 2, &mask, 64ul, 0))
+		_exit(9);
+	for (unsigned long at = 0; at < BYTES; at += 4096)
+		start[at] = 1;
+	return start;
+}
+
+static void rounds(volatile char *start, int count)
+{
+	for (int round = 0; round < count; round++)
+		for (unsigned long at = 0; at < BYTES; at += 64)
+			(void)start[at];
+}
+
+int main(void)
+{
+	volatile char *near = memory(0), *far = memory(1);
+
+	nodewise_phase("near");
+	rounds(near, 4);
+	nodewise_phase("a far away phase: the name is cut");
+	rounds(far, 2);
+	nodewise_phase("");
+	return 0;
+}
+"#;
+/// The name that is left of the second.
+const FAR: &str = "a far away phase: the na";
+/// Lines of others in a phase: those of timer ticks, and what a phase finds in the cache.
+const BESIDE: u64 = 40_000;
+
+/// Lines of marked phases are counted apart, and one phase can be chosen.
+pub fn phases() -> Result<(), Failed> {
+    if let Err(line) = Lab::for_test(&KernelChoice::default()) {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    let folder = tempfile::Builder::new().prefix("phases").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let (source, program) = (folder.path().join("phases.c"), folder.path().join("phases"));
+    std::fs::write(&source, PHASES)?;
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../counter/include");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I", include, "-o"]);
+    let compiled = compiler.args([&program, &source]).output()?;
+    if !compiled.status.success() {
+        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned().into());
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+    command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
+    command.args(["--", env!("CARGO_BIN_EXE_nodewise"), "run", "--cpunodebind=0", "--"]);
+    let output = command.arg(&program).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let json: Value = serde_json::from_slice(&output.stdout)?;
+    for (name, lines, is_local) in [("near", 4 * LINES, true), (FAR, 2 * LINES, false)] {
+        let phases = json["phases"].as_array().into_iter().flatten();
+        let phase = phases.clone().find(|phase| phase["name"] == name).ok_or_else(|| format!("{json:#}"))?;
+        let local = phase["local_lines"].as_u64().unwrap_or_default();
+        let all = phase["lines"].as_u64().unwrap_or_default();
+        let walked = if is_local { local } else { all - local };
+        if !(lines..=lines + BESIDE).contains(&walked) || all - walked > BESIDE {
+            return Err(
+                format!("{name}: expected {lines} lines and up to {BESIDE} beside:\n{phase:#}").into()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// `nodewise tune --machine` counts a walk under each placement, and ranks the one that is local before the one that is not;
 /// judged again for a machine whose memory is as far as the own, it cannot be ranked.
 pub fn rank_placements() -> Result<(), Failed> {

@@ -179,9 +179,10 @@ fn main() {
     let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
     let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
     let counted = Trial::test("counted_lines_are_those_of_arithmetic", line_counts::are_those_of_arithmetic);
+    let phases = Trial::test("marked_phases_are_counted_apart", line_counts::phases);
     let ranked = Trial::test("placements_are_ranked_by_counted_lines", line_counts::rank_placements);
     let check = Trial::test("lab_check_finds_and_shrinks_what_differs", command_finds_differences);
-    let trials = [counted, ranked, table, watchdog, proved, check]
+    let trials = [counted, phases, ranked, table, watchdog, proved, check]
         .into_iter()
         .chain(trials.into_iter().map(|(_, trial)| trial))
         .collect();

@@ -1,6 +1,7 @@
 //! Cache lines that a program moved between caches and memory, counted in a guest: by node, by thread.
 
 mod demand;
+mod phase;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use nodewise_stats::Direction;
 use crate::digest::matrix::{Entry, Matrix};
 
 pub use demand::{LocalDemand, LocalVerdict, UnknownMapping};
+pub use phase::{PhaseShare, UnknownPhase};
 
 /// Bytes of a line.
 pub const LINE: u64 = 64;
@@ -20,6 +22,14 @@ pub const SIZES: usize = 3;
 pub const OWN: usize = 1;
 /// Lines for half of the cache, or twice the cache, that are more than this part of the others off.
 const UNSURE: f64 = 0.1;
+
+/// A share with one digit, or words for a share of no lines.
+pub fn percent(share: LocalShare) -> String {
+    // Down: what is shown as 95.0 % is not less.
+    share
+        .percent()
+        .map_or_else(|| "no lines, 0 %".to_owned(), |value| format!("{:.1} %", (value * 10.0).floor() / 10.0))
+}
 
 /// Everything that was counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +46,12 @@ pub struct LineCounts {
     pub threads: Vec<LineThread>,
     /// Threads that are counted with the last one, for want of room.
     pub lost: u64,
+    /// Names of the phases that programs marked; the first, without a name, is the time outside of phases.
+    pub phases: Vec<String>,
+    /// Marks of phases that are counted outside of phases, for want of room.
+    pub lost_phases: u64,
+    /// The phase that is counted alone, if one was chosen.
+    pub chosen: Option<String>,
     pub cells: Vec<LineCell>,
     /// Mappings of processes; memory whose mapping is not known is one of them.
     pub mappings: Vec<LineMapping>,
@@ -80,6 +96,7 @@ impl LineMappingKind {
 /// back has no mapping any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinePart {
+    pub phase: usize,
     pub mapping: usize,
     pub cpu_node: NodeId,
     /// `None` for memory that is no node's.
@@ -107,6 +124,7 @@ pub struct LineThread {
 /// Lines that a thread moved on CPUs of one node, from and to the memory of one, by size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineCell {
+    pub phase: usize,
     pub thread: usize,
     pub cpu_node: NodeId,
     /// `None` for memory that is no node's.
@@ -145,6 +163,11 @@ impl LocalShare {
     /// Lines that were not local.
     pub const fn remote(self) -> u64 {
         self.all - self.local
+    }
+
+    /// The share in words.
+    pub fn words(self) -> String {
+        format!("{} of {} lines are local, {} are remote", percent(self), self.all, self.remote())
     }
 
     fn add(&mut self, lines: u64, is_local: bool) {
@@ -189,10 +212,14 @@ impl LineCounts {
 
     /// Lines by node of the CPUs and node of the memory.
     pub fn matrix(&self) -> Matrix {
-        let remark = "64 bytes each, read and written back";
-        let mut matrix = Matrix::new("lines", "lines", remark, Direction::LowerIsBetter);
+        self.matrix_of("lines", "64 bytes each, read and written back", |_| true)
+    }
+
+    /// Lines of some cells by node of the CPUs and node of the memory.
+    fn matrix_of(&self, title: &str, remark: &str, chosen: impl Fn(&LineCell) -> bool) -> Matrix {
+        let mut matrix = Matrix::new(title, "lines", remark, Direction::LowerIsBetter);
         let mut sums: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
-        for cell in &self.cells {
+        for cell in self.cells.iter().filter(|cell| chosen(cell)) {
             if let Some(to) = cell.node {
                 *sums.entry((cell.cpu_node, to)).or_default() += cell.moved(OWN);
             }
@@ -292,6 +319,7 @@ pub(crate) mod tests {
     pub(crate) fn sample() -> LineCounts {
         let node = NodeId::new;
         let cell = |thread, cpu_node, memory: Option<u32>, read: [u64; 3], written| LineCell {
+            phase: 0,
             thread,
             cpu_node: node(cpu_node),
             node: memory.map(node),
@@ -316,6 +344,9 @@ pub(crate) mod tests {
                 thread(1, 302, None),
             ],
             lost: 0,
+            phases: vec![String::new()],
+            lost_phases: 0,
+            chosen: None,
             cells: vec![
                 cell(0, 0, Some(0), [1000, 900, 850], [100, 100, 90]),
                 cell(0, 0, Some(1), [50, 50, 50], [0; 3]),
@@ -339,6 +370,7 @@ pub(crate) mod tests {
                 (2, 1, Some(1), 700),
             ]
             .map(|(mapping, cpu_node, memory, lines)| LinePart {
+                phase: 0,
                 mapping,
                 cpu_node: node(cpu_node),
                 node: memory.map(node),
@@ -346,6 +378,15 @@ pub(crate) mod tests {
             })
             .to_vec(),
         }
+    }
+
+    /// The same, with the second thread in a phase, and as a third phase one without lines.
+    pub(crate) fn phased() -> LineCounts {
+        let mut counts = sample();
+        counts.phases.extend(["solve\u{1b}".to_owned(), "idle".to_owned()]);
+        counts.cells.iter_mut().for_each(|cell| cell.phase = cell.thread);
+        counts.parts.iter_mut().for_each(|part| part.phase = usize::from(part.cpu_node == NodeId::new(1)));
+        counts
     }
 
     #[test]

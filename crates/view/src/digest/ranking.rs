@@ -148,6 +148,7 @@ pub(crate) mod tests {
         counts.cells = cells
             .iter()
             .map(|&(thread, from, to, in_order, scattered)| LineCell {
+                phase: 0,
                 thread,
                 cpu_node: node(from),
                 node: Some(node(to)),

@@ -23,6 +23,11 @@ struct Document {
     memory_nodes: Vec<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     demands: Vec<DemandJson>,
+    /// The phase that is counted alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only_phase: Option<String>,
+    phases: Vec<PhaseJson>,
+    phase_marks_not_distinguished: u64,
     threads: Vec<ThreadJson>,
     threads_not_distinguished: u64,
     cells: Vec<CellJson>,
@@ -51,6 +56,17 @@ struct DemandJson {
 }
 
 #[derive(Serialize)]
+struct PhaseJson {
+    /// Absent for the time outside of phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    lines: u64,
+    local_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_percent: Option<f64>,
+}
+
+#[derive(Serialize)]
 struct ThreadJson {
     started_by: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +79,7 @@ struct ThreadJson {
 
 #[derive(Serialize)]
 struct CellJson {
+    phase_index: usize,
     thread_index: usize,
     cpu_node: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +102,7 @@ struct MappingJson {
 
 #[derive(Serialize)]
 struct PartJson {
+    phase_index: usize,
     mapping_index: usize,
     cpu_node: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +132,9 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
         cpu_nodes: counts.cpu_nodes.iter().map(|node| node.number()).collect(),
         memory_nodes: counts.memory_nodes.iter().map(|node| node.number()).collect(),
         demands: verdicts.iter().map(demand).collect(),
+        only_phase: counts.chosen.clone(),
+        phases: (0..counts.phases.len()).map(|place| phase(counts, place)).collect(),
+        phase_marks_not_distinguished: counts.lost_phases,
         threads: threads(counts),
         threads_not_distinguished: counts.lost,
         cells: counts.cells.iter().map(cell).collect(),
@@ -133,6 +154,16 @@ fn demand(verdict: &LocalVerdict) -> DemandJson {
     }
 }
 
+fn phase(counts: &LineCounts, place: usize) -> PhaseJson {
+    let share = counts.share(OWN, |cell| cell.phase == place);
+    PhaseJson {
+        name: counts.phases.get(place).filter(|name| !name.is_empty()).cloned(),
+        lines: share.all,
+        local_lines: share.local,
+        local_percent: share.percent().map(rounded),
+    }
+}
+
 fn threads(counts: &LineCounts) -> Vec<ThreadJson> {
     let thread = |thread: &crate::digest::line_counts::LineThread| ThreadJson {
         started_by: thread.parent,
@@ -145,6 +176,7 @@ fn threads(counts: &LineCounts) -> Vec<ThreadJson> {
 
 fn cell(cell: &LineCell) -> CellJson {
     CellJson {
+        phase_index: cell.phase,
         thread_index: cell.thread,
         cpu_node: cell.cpu_node.number(),
         memory_node: cell.node.map(nodewise_machine::NodeId::number),
@@ -172,6 +204,7 @@ fn mappings(counts: &LineCounts) -> Vec<MappingJson> {
 
 fn part(part: &LinePart) -> PartJson {
     PartJson {
+        phase_index: part.phase,
         mapping_index: part.mapping,
         cpu_node: part.cpu_node.number(),
         memory_node: part.node.map(nodewise_machine::NodeId::number),
@@ -183,7 +216,24 @@ fn part(part: &LinePart) -> PartJson {
 mod tests {
     use super::*;
     use crate::digest::line_counts::LocalDemand;
+    use crate::digest::line_counts::tests::phased;
     use crate::digest::line_counts::tests::sample;
+
+    #[test]
+    fn phases_have_their_sums_and_cells_their_phases() {
+        let json: serde_json::Value = serde_json::from_str(&line_counts(&phased(), &[])).unwrap();
+        let phases = json["phases"].as_array().unwrap();
+        assert_eq!((phases[0].get("name"), &phases[1]["name"]), (None, &"solve\u{1b}".into()));
+        assert_eq!((&phases[1]["lines"], &phases[1]["local_lines"]), (&954.into(), &700.into()));
+        assert_eq!(phases[2].get("local_percent"), None);
+        assert_eq!(
+            (&json["cells"][0]["phase_index"], &json["cells"][2]["phase_index"]),
+            (&0.into(), &1.into())
+        );
+        let only = phased().only_phase("solve\u{1b}").unwrap();
+        let json: serde_json::Value = serde_json::from_str(&line_counts(&only, &[])).unwrap();
+        assert_eq!((&json["only_phase"], &json["lines"]), (&"solve\u{1b}".into(), &954.into()));
+    }
 
     #[test]
     fn sums_are_those_of_the_cells() {

@@ -211,6 +211,9 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         cells: Vec::new(),
         mappings: Vec::new(),
         parts: Vec::new(),
+        phases: vec![String::new()],
+        lost_phases: 0,
+        chosen: None,
     };
     let placements =
         items("placements", document.placements, MOST_PLACEMENTS, |placement| counted(placement, &frame))?;
@@ -243,7 +246,7 @@ fn counted(placement: PlacementJson, frame: &LineCounts) -> Result<CountedPlacem
         if let Some((some, all)) = in_order.iter().zip(&read).find(|(some, all)| some > all) {
             return Err(format!("{some} lines of {all} that were read are in order"));
         }
-        Ok(LineCell { thread: cell.thread_index, cpu_node, node: memory, read, written, in_order })
+        Ok(LineCell { phase: 0, thread: cell.thread_index, cpu_node, node: memory, read, written, in_order })
     })?;
     let thread = LineThread { parent: 0, ids: None, name: None };
     let counts = LineCounts { threads: vec![thread; threads], cells, ..frame.clone() };

@@ -1,15 +1,16 @@
 //! Cache lines that a program moved, as a heat map: CPUs of a node by memory of a node.
 
-use crate::digest::line_counts::{LineCounts, LocalShare, OWN};
+use crate::digest::line_counts::{LineCounts, OWN, PhaseShare, percent};
 use crate::svg::frame::{Frame, Role, Stack, Tone};
 use crate::svg::heatmap::{GUTTER, flow_width, share_panel};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT};
-use crate::text::line_counts::percent;
 
 /// Most mappings that are listed below the picture.
 const MOST_MAPPINGS: usize = 5;
+/// Most phases that have a table: those with most remote lines.
+const MOST_PHASES: usize = 8;
 /// Most nodes with CPUs that have a sentence of their own.
 const MOST_NODES: usize = 16;
 /// The narrowest page: room for the sentences.
@@ -26,12 +27,18 @@ pub fn line_counts_svg(counts: &LineCounts, provenance: &str, theme: Theme) -> S
 
 /// Lays out the picture.
 pub fn line_counts_page(counts: &LineCounts, provenance: &str) -> Frame {
-    let panels = vec![share_panel(&counts.matrix())];
+    let mut panels = vec![share_panel(&counts.matrix())];
+    // One phase alone is the picture.
+    let phases = if counts.chosen.is_none() { counts.worst_phases(MOST_PHASES) } else { Vec::new() };
+    for PhaseShare { phase, share } in &phases {
+        panels.push(share_panel(&counts.phase_matrix(*phase, &share.words())));
+    }
     let width = flow_width(&panels).max(LEAST);
     let mut stack = Stack::new(Role::Page, width + 2.0 * MARGIN, MARGIN);
     sheet::begin(&title(counts), provenance, &mut stack);
     stack.gap(14.0);
     stack.flow(panels, GUTTER);
+    sheet::more(counts.phase_shares().len(), MOST_PHASES.max(phases.len()), "phase", &mut stack);
     stack.text("Local share", HEAD, Tone::Plain, 1);
     by_node(counts, &mut stack);
     let mappings = counts.worst_mappings();
@@ -41,7 +48,7 @@ pub fn line_counts_page(counts: &LineCounts, provenance: &str) -> Frame {
     }
     for (mapping, share) in mappings.iter().take(MOST_MAPPINGS) {
         let process = mapping.process.map(|number| format!(" of process {number}")).unwrap_or_default();
-        stack.text(&format!("{}{process}: {}", mapping.kind.word(), words(*share)), TEXT, Tone::Plain, 2);
+        stack.text(&format!("{}{process}: {}", mapping.kind.word(), share.words()), TEXT, Tone::Plain, 2);
     }
     sheet::more(mappings.len(), MOST_MAPPINGS, "mapping", &mut stack);
     stack.gap(10.0);
@@ -54,20 +61,17 @@ pub fn line_counts_page(counts: &LineCounts, provenance: &str) -> Frame {
 }
 
 fn title(counts: &LineCounts) -> String {
-    format!("Cache lines by node: {} local", percent(counts.all()))
-}
-
-fn words(share: LocalShare) -> String {
-    format!("{} of {} lines are local, {} are remote", percent(share), share.all, share.remote())
+    let of_phase = counts.chosen.as_deref().map(|name| format!(", phase {name}"));
+    format!("Cache lines by node{}: {} local", of_phase.unwrap_or_default(), percent(counts.all()))
 }
 
 /// A sentence for all CPUs, and for those of each node.
 fn by_node(counts: &LineCounts, stack: &mut Stack) {
-    stack.text(&format!("All CPUs: {}", words(counts.all())), TEXT, Tone::Plain, 1);
+    stack.text(&format!("All CPUs: {}", counts.all().words()), TEXT, Tone::Plain, 1);
     for node in counts.cpu_nodes.iter().take(MOST_NODES) {
         let share = counts.share(OWN, |cell| cell.cpu_node == *node);
         if share.all > 0 {
-            stack.text(&format!("CPUs of node {node}: {}", words(share)), TEXT, Tone::Plain, 1);
+            stack.text(&format!("CPUs of node {node}: {}", share.words()), TEXT, Tone::Plain, 1);
         }
     }
     sheet::more(counts.cpu_nodes.len(), MOST_NODES, "node", stack);
@@ -76,7 +80,7 @@ fn by_node(counts: &LineCounts, stack: &mut Stack) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::line_counts::tests::sample;
+    use crate::digest::line_counts::tests::{phased, sample};
 
     fn texts(frame: &Frame, found: &mut Vec<String>) {
         found.extend(frame.labels.iter().map(|label| label.text.clone()));
@@ -126,6 +130,21 @@ mod tests {
         ] {
             assert!(found.iter().any(|label| label == text), "{text}: {found:#?}");
         }
+    }
+
+    #[test]
+    fn phases_have_tables_of_their_own() {
+        let mut found = Vec::new();
+        texts(&line_counts_page(&phased(), ""), &mut found);
+        for text in ["outside of phases", "solve\\x1b"] {
+            assert!(found.iter().any(|label| label == text), "{text}: {found:#?}");
+        }
+        let mut found = Vec::new();
+        texts(&line_counts_page(&phased().only_phase("solve\u{1b}").unwrap(), ""), &mut found);
+        assert!(
+            found.contains(&"Cache lines by node, phase solve\\x1b: 73.3 % local".to_owned()),
+            "{found:#?}"
+        );
     }
 
     #[test]

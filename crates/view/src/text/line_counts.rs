@@ -3,7 +3,7 @@
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::printable;
 
-use crate::digest::line_counts::{LINE, LineCounts, LocalShare, LocalVerdict};
+use crate::digest::line_counts::{LINE, LineCounts, LocalShare, LocalVerdict, PhaseShare, percent};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::matrix;
@@ -16,7 +16,8 @@ const MOST: usize = 10;
 pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     let mut page = Page::new(*style);
     let all = counts.all();
-    page.heading("Cache lines", &format!("{} local", percent(all)));
+    let of_phase = counts.chosen.as_deref().map(|name| format!(", of the phase {}", printable(name)));
+    page.heading("Cache lines", &format!("{} local{}", percent(all), of_phase.unwrap_or_default()));
     matrix::write(&counts.matrix(), &mut page);
     let (read, written) = counts.read_and_written();
     let bytes = Bytes::new(all.all.saturating_mul(LINE));
@@ -30,6 +31,9 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     }
     remark(&mut page, Ink::Faint, &counts.cache_words());
     counts.unsure_words().into_iter().for_each(|words| remark(&mut page, Ink::Notable, &words));
+    if counts.chosen.is_none() {
+        phases(counts, &mut page);
+    }
     threads(counts, &mut page);
     mappings(counts, &mut page);
     page.finish()
@@ -69,16 +73,32 @@ pub fn local_verdict(counts: &LineCounts, verdict: &LocalVerdict) -> String {
     text
 }
 
-/// A share with one digit, or what there is without lines.
-pub(crate) fn percent(share: LocalShare) -> String {
-    // Down: what is shown as 95.0 % is not less.
-    share
-        .percent()
-        .map_or_else(|| "no lines, 0 %".to_owned(), |value| format!("{:.1} %", (value * 10.0).floor() / 10.0))
-}
-
 fn remark(page: &mut Page, ink: Ink, text: &str) {
     page.line(4, &Line::new().with(ink, format!("  {text}")));
+}
+
+/// The local share of each phase, and its lines by node.
+fn phases(counts: &LineCounts, page: &mut Page) {
+    let all = counts.phase_shares().len();
+    if all > 0 {
+        let shown = counts.worst_phases(MOST);
+        let note = if all > shown.len() {
+            format!("{} of {all}, those with most remote lines", shown.len())
+        } else {
+            String::new()
+        };
+        page.heading("Phases", &note);
+        for PhaseShare { phase, share } in shown {
+            matrix::write(&counts.phase_matrix(phase, &share.words()), page);
+        }
+    }
+    if counts.lost_phases > 0 {
+        let text = format!(
+            "{} marks of phases beyond the most that are distinguished are counted outside of phases",
+            counts.lost_phases
+        );
+        remark(page, Ink::Notable, &text);
+    }
 }
 
 fn threads(counts: &LineCounts, page: &mut Page) {
@@ -149,6 +169,7 @@ fn mappings(counts: &LineCounts, page: &mut Page) {
 mod tests {
     use super::*;
     use crate::digest::line_counts::LocalDemand;
+    use crate::digest::line_counts::tests::phased;
     use crate::digest::line_counts::tests::sample;
 
     #[test]
@@ -180,6 +201,32 @@ Mappings  lines read
         -      4       4   0.0 %  unknown
 "
         );
+    }
+
+    #[test]
+    fn phases_have_a_table_each() {
+        let mut counts = phased();
+        counts.lost_phases = 2;
+        let text = line_counts(&counts, &Style::plain(80));
+        let (_, rest) = text.split_once("\nPhases\n").unwrap();
+        let (phases, _) = rest.split_once("\nThreads\n").unwrap();
+        assert_eq!(
+            phases,
+            "  outside of phases  95.2 % of 1050 lines are local, 50 are remote
+  CPU\\mem     0     1     2
+  node 0   1000    50     0
+  node 1      0     0     0
+  solve\\x1b  73.3 % of 954 lines are local, 254 are remote
+  CPU\\mem    0    1    2
+  node 0     0    0    0
+  node 1     0  700  250
+  2 marks of phases beyond the most that are distinguished are counted outside
+    of phases
+"
+        );
+        let only = line_counts(&phased().only_phase("solve\u{1b}").unwrap(), &Style::plain(80));
+        assert!(only.starts_with("Cache lines  73.3 % local, of the phase solve\\x1b\n"), "{only}");
+        assert!(!only.contains("Phases"), "{only}");
     }
 
     #[test]

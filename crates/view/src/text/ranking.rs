@@ -3,11 +3,10 @@
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 
-use crate::digest::line_counts::{LineCounts, LocalShare};
+use crate::digest::line_counts::{LineCounts, LocalShare, percent};
 use crate::digest::ranking::Ranking;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
-use crate::text::line_counts::percent;
 use crate::text::table::{Align, Column, Keep, Table};
 
 /// Writes the placements, the conclusion first.

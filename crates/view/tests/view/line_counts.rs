@@ -20,9 +20,18 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
     };
     let cell = |(cpu_node, node): (NodeId, NodeId)| {
         let read = [lines(cpu_node, node); 3];
-        LineCell { thread: 0, cpu_node, node: Some(node), read, written: [1; 3], in_order: [0; 3] }
+        LineCell {
+            phase: usize::from(cpu_node.number() % 2 == 1),
+            thread: 0,
+            cpu_node,
+            node: Some(node),
+            read,
+            written: [1; 3],
+            in_order: [0; 3],
+        }
     };
     let part = |(at, (cpu_node, node)): (usize, (NodeId, NodeId))| LinePart {
+        phase: 0,
         mapping: at % 7,
         cpu_node,
         node: Some(node),
@@ -36,6 +45,9 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
         memory_nodes: ids.clone(),
         threads: vec![LineThread { parent: 0, ids: Some((7, 7)), name: None }],
         lost: 0,
+        phases: vec![String::new(), name.to_owned()],
+        lost_phases: 0,
+        chosen: None,
         cells: pairs().map(cell).collect(),
         mappings: vec![
             LineMapping { process: Some(4_000_000), kind: LineMappingKind::File(name.to_owned()) };

@@ -42,7 +42,11 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     pictures.check().map_err(|failure| fail(failure.message))?;
     let count = Count::new(machine, &mut guest).map_err(fail)?;
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
-    let counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
+    let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
+    let mut counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
+    if let Some(name) = &args.phase {
+        counts = counts.only_phase(name).map_err(|unknown| fail(format!("--phase: {unknown}")))?;
+    }
     // The counts are shown also where a demand cannot be judged.
     let judged: Result<Vec<_>, _> = args.assert_local.iter().map(|demand| counts.verdict(demand)).collect();
     let verdicts = judged.as_deref().unwrap_or_default();
@@ -55,7 +59,6 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     )?;
     // A picture that cannot be written is a failure, but no reason to keep the counts back.
     drawn.map_err(|failure| fail(failure.message))?;
-    let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
     let verdicts = judged.map_err(|unknown| fail(format!("--assert-local: {unknown}")))?;
     verdicts.iter().for_each(|verdict| output::say(&text::local_verdict(&counts, verdict)));
     let is_met = verdicts.iter().all(LocalVerdict::holds);
@@ -191,25 +194,25 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
         layout.nodes.iter().find(holds).map(|node| node.id)
     };
     let mut cells: Vec<LineCell> = Vec::new();
-    for CountedCell { thread, cpu, node, read, written, in_order } in counts.cells {
+    for CountedCell { phase, thread, cpu, node, read, written, in_order } in counts.cells {
         let Some(cpu_node) = node_of(cpu) else { continue };
-        let same = |cell: &&mut LineCell| (cell.cpu_node, cell.node) == (cpu_node, node);
+        let same = |cell: &&mut LineCell| (cell.phase, cell.cpu_node, cell.node) == (phase, cpu_node, node);
         match cells.iter_mut().rev().take_while(|cell| cell.thread == thread).find(same) {
             Some(cell) => {
                 add(&mut cell.read, read);
                 add(&mut cell.written, written);
                 add(&mut cell.in_order, in_order);
             }
-            None => cells.push(LineCell { thread, cpu_node, node, read, written, in_order }),
+            None => cells.push(LineCell { phase, thread, cpu_node, node, read, written, in_order }),
         }
     }
     let mut parts: Vec<LinePart> = Vec::new();
-    for CountedPart { mapping, cpu, node, read } in counts.parts {
+    for CountedPart { phase, mapping, cpu, node, read } in counts.parts {
         let Some(cpu_node) = node_of(cpu) else { continue };
-        let same = |part: &&mut LinePart| (part.cpu_node, part.node) == (cpu_node, node);
+        let same = |part: &&mut LinePart| (part.phase, part.cpu_node, part.node) == (phase, cpu_node, node);
         match parts.iter_mut().rev().take_while(|part| part.mapping == mapping).find(same) {
             Some(part) => add(&mut part.read, read),
-            None => parts.push(LinePart { mapping, cpu_node, node, read }),
+            None => parts.push(LinePart { phase, mapping, cpu_node, node, read }),
         }
     }
     let with = |keep: fn(&GuestNode) -> bool| {
@@ -223,6 +226,9 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
         memory_nodes: with(|node| node.memory.is_some()),
         threads: counts.threads.into_iter().map(thread).collect(),
         lost: counts.lost,
+        phases: counts.phases.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
+        lost_phases: counts.lost_phases,
+        chosen: None,
         cells,
         mappings: counts.mappings.into_iter().map(mapping).collect(),
         parts,
@@ -262,7 +268,8 @@ mod tests {
     #[test]
     fn cpus_of_a_node_are_counted_together() {
         let layout = Layout::new(&spec::machine("(2c 512M) (2c 512M)").unwrap(), &Limits::default()).unwrap();
-        let cell = |thread, cpu, node| CountedCell {
+        let cell = |phase, thread, cpu, node| CountedCell {
+            phase,
             thread,
             cpu,
             node: Some(NodeId::new(node)),
@@ -273,15 +280,29 @@ mod tests {
         let thread = CountedThread { parent: 0, ids: Some((7, 7)), name: b"sh\xff".to_vec() };
         let counts = Counts {
             threads: vec![thread.clone(), CountedThread { name: Vec::new(), ..thread }],
-            cells: vec![cell(0, 0, 0), cell(0, 2, 0), cell(0, 1, 0), cell(1, 1, 0)],
+            cells: vec![
+                cell(0, 0, 0, 0),
+                cell(0, 0, 2, 0),
+                cell(0, 0, 1, 0),
+                cell(1, 0, 1, 0),
+                cell(0, 1, 1, 0),
+            ],
+            phases: vec![Vec::new(), b"p\xff".to_vec()],
             mappings: vec![CountedMapping { process: 7, kind: MappingKind::Heap, name: Vec::new() }],
-            parts: [0, 1, 2].map(|cpu| CountedPart { mapping: 0, cpu, node: None, read: [3, 2, 1] }).to_vec(),
+            parts: [0, 1, 2]
+                .map(|cpu| CountedPart { phase: 0, mapping: 0, cpu, node: None, read: [3, 2, 1] })
+                .to_vec(),
             ..Counts::default()
         };
         let counts = line_counts(counts, &layout, true);
-        let found: Vec<_> =
-            counts.cells.iter().map(|cell| (cell.thread, cell.cpu_node.number(), cell.read)).collect();
-        assert_eq!(found, [(0, 0, [6, 4, 2]), (0, 1, [3, 2, 1]), (1, 0, [3, 2, 1])]);
+        let found: Vec<_> = counts
+            .cells
+            .iter()
+            .map(|cell| (cell.phase, cell.thread, cell.cpu_node.number(), cell.read))
+            .collect();
+        let once = [3, 2, 1];
+        assert_eq!(found, [(0, 0, 0, [6, 4, 2]), (0, 0, 1, once), (1, 0, 0, once), (0, 1, 0, once)]);
+        assert_eq!(counts.phases, ["", "p\u{fffd}"]);
         let parts: Vec<_> = counts.parts.iter().map(|part| (part.cpu_node.number(), part.read)).collect();
         assert_eq!(parts, [(0, [6, 4, 2]), (1, [3, 2, 1])]);
         assert_eq!(counts.threads[0].name.as_deref(), Some("sh\u{fffd}"));
