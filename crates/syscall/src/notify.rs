@@ -14,6 +14,7 @@
 mod filter;
 mod handover;
 mod listener;
+mod supervisor;
 
 use std::ffi::c_long;
 use std::io;
@@ -22,7 +23,9 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
 
+use handover::Wait;
 pub use listener::{Answer, Listener, Request};
+pub use supervisor::supervise_this_process;
 
 use crate::error::Errno;
 
@@ -40,10 +43,28 @@ pub enum WatchedCall {
     Getcpu,
     /// `openat(2)`, of any file: a filter cannot read the path.
     Openat,
+    /// `open(2)`, where the architecture has it.
+    Open,
+    Munmap,
+    Clone,
+    Clone3,
+    /// `fork(2)` and `vfork(2)`, where the architecture has them.
+    Fork,
+    Vfork,
 }
 
+/// Calls that later architectures left out.
+#[cfg(target_arch = "x86_64")]
+const OLD: [(WatchedCall, c_long); 3] = [
+    (WatchedCall::Open, libc::SYS_open),
+    (WatchedCall::Fork, libc::SYS_fork),
+    (WatchedCall::Vfork, libc::SYS_vfork),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: [(WatchedCall, c_long); 0] = [];
+
 impl WatchedCall {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::SetMempolicy,
         Self::GetMempolicy,
         Self::Mbind,
@@ -54,11 +75,17 @@ impl WatchedCall {
         Self::SchedGetaffinity,
         Self::Getcpu,
         Self::Openat,
+        Self::Open,
+        Self::Munmap,
+        Self::Clone,
+        Self::Clone3,
+        Self::Fork,
+        Self::Vfork,
     ];
 
-    /// The number of the call in this program's ABI.
-    const fn number(self) -> c_long {
-        match self {
+    /// The number of the call in this program's ABI, if it has the call.
+    fn number(self) -> Option<c_long> {
+        Some(match self {
             Self::SetMempolicy => libc::SYS_set_mempolicy,
             Self::GetMempolicy => libc::SYS_get_mempolicy,
             Self::Mbind => libc::SYS_mbind,
@@ -69,11 +96,15 @@ impl WatchedCall {
             Self::SchedGetaffinity => libc::SYS_sched_getaffinity,
             Self::Getcpu => libc::SYS_getcpu,
             Self::Openat => libc::SYS_openat,
-        }
+            Self::Munmap => libc::SYS_munmap,
+            Self::Clone => libc::SYS_clone,
+            Self::Clone3 => libc::SYS_clone3,
+            Self::Open | Self::Fork | Self::Vfork => OLD.iter().find(|(call, _)| *call == self)?.1,
+        })
     }
 
     fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|call| call.number() == c_long::from(number))
+        Self::ALL.into_iter().find(|call| call.number() == Some(c_long::from(number)))
     }
 }
 
@@ -95,6 +126,8 @@ pub enum NotifyError {
     /// The program was not started, or its preparation ended before the filter.
     #[error("the program did not install its filter")]
     NoFilter,
+    #[error("the supervisor ended before the program began")]
+    NoSupervisor,
     /// The thread has ended, or a signal interrupted the call; the program may repeat it.
     #[error("the call does not wait for an answer any more")]
     Gone,
@@ -160,7 +193,7 @@ impl Watch {
     /// The filter could not be installed ([`NotifyError::Missing`], [`NotifyError::AlreadyWatched`],
     /// [`NotifyError::Refused`]); [`NotifyError::NoFilter`] where the start failed before or for another reason.
     pub fn listener(self) -> Result<Listener, NotifyError> {
-        match handover::receive(self.line.as_raw_fd())? {
+        match handover::receive(self.line.as_raw_fd(), Wait::No)? {
             Some(Ok(descriptor)) => Ok(Listener::new(descriptor)),
             Some(Err(errno)) => Err(NotifyError::from_installation(errno)),
             None => Err(NotifyError::NoFilter),

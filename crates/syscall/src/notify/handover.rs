@@ -58,12 +58,19 @@ pub(super) fn send(line: RawFd, listener: Result<OwnedFd, Errno>) -> io::Result<
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives what was sent, without waiting for it; `None` where nothing was.
-pub(super) fn receive(line: RawFd) -> io::Result<Option<Result<OwnedFd, Errno>>> {
+/// Whether to wait for what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    Yes,
+    No,
+}
+
+/// Receives what was sent; `None` where nothing was.
+pub(super) fn receive(line: RawFd, wait: Wait) -> io::Result<Option<Result<OwnedFd, Errno>>> {
     let (mut errno, mut control) = (0, Control::new(-1));
     let mut data = data(&mut errno);
     let mut message = message(&mut data, Some(&mut control));
-    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    let flags = libc::MSG_CMSG_CLOEXEC | if wait == Wait::No { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: the header points to one piece of data and room for one control message, with their sizes,
     // which all live until the end of this function and are used by no one else meanwhile.
     let read = unsafe { libc::recvmsg(line, &raw mut message, flags) };

@@ -181,3 +181,46 @@ fn a_refused_filter_is_explained_by_its_errno() {
     check(Errno::EBUSY, "another supervisor");
     check(Errno::EACCES, "permission denied");
 }
+
+/// Set for the program that starts its own supervisor.
+const OWN_MARK: &str = "NODEWISE_TEST_OWN_SUPERVISOR";
+
+#[test]
+#[ignore = "the program of the next test"]
+fn a_program_that_is_its_own_starter() {
+    if env::var_os(OWN_MARK).is_none() {
+        return;
+    }
+    // The harness has threads: a copy of them all is a process of one again.
+    let mut command = Command::new("sh");
+    command.args(["-c", "taskset -p $$; cat; exit 7"]);
+    // SAFETY: the test of a child after fork: it calls what the caller of `exec` would.
+    unsafe {
+        command.pre_exec(|| {
+            let supervised =
+                super::supervise_this_process(&[WatchedCall::SchedGetaffinity], |mut listener| {
+                    while let Ok(Some(request)) = listener.next_request() {
+                        let _ = listener.write(&request, request.arguments[2], &0xa5_u64.to_ne_bytes());
+                        let _ = listener.answer(&request, Answer::Value(8));
+                    }
+                });
+            supervised.map_err(|error| std::io::Error::other(error.to_string()))
+        });
+    }
+    let status = command.status().unwrap();
+    assert_eq!(status.code(), Some(7));
+}
+
+#[test]
+fn a_program_and_its_supervisor_share_nothing_but_calls() {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "notify::tests::a_program_that_is_its_own_starter", "--ignored", "--nocapture"]);
+    let output = command.env(OWN_MARK, "1").stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if text.contains("Linux 5.5 or newer") || Command::new("taskset").arg("--version").output().is_err() {
+        return;
+    }
+    // The output ends although the supervisor may still run: it has no copy of the pipe.
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("mask: a5"), "{text}");
+}
