@@ -23,21 +23,26 @@ pub const FAKED: &[Fact] = &[
         "HWLOC_COMPONENTS=-x86 keeps hwloc from asking the real CPUs, unless the variable is set",
     ),
     fact("models of CPUs, memory", "/proc/cpuinfo and /proc/meminfo"),
+    fact(
+        "memory policies",
+        "set_mempolicy, get_mempolicy, mbind, set_mempolicy_home_node: answers and errors of the machine's kernel",
+    ),
+    fact(
+        "nodes of pages",
+        "move_pages, migrate_pages, get_mempolicy, by policy and CPU when the page was touched",
+    ),
+    fact("affinity", "sched_setaffinity, sched_getaffinity, so nproc too"),
+    fact("processes", "numa_maps, and allowed CPUs and nodes in status, of programs that pretend started"),
 ];
 
 /// Facts of this kernel and this machine.
 pub const REAL: &[Fact] = &[
     fact(
-        "memory policies",
-        "set_mempolicy, get_mempolicy, mbind, move_pages and migrate_pages know the real nodes only",
+        "the CPU that runs a thread",
+        "getcpu in the vDSO and cpu_id of rseq give real CPUs; they agree where the affinity allows CPUs that are here, too",
     ),
-    fact("affinity", "sched_getaffinity and sched_setaffinity know the real CPUs only, and so does nproc"),
-    fact("the CPU that runs a thread", "getcpu, also in the vDSO, and cpu_id of rseq give real CPUs"),
     fact("instructions", "CPUID and the flags in /proc/cpuinfo are those of the real CPUs"),
-    fact(
-        "processes",
-        "numa_maps, status and stat in /proc have real nodes and CPUs, /proc/stat real CPU times",
-    ),
+    fact("processes", "stat in /proc has real CPUs, /proc/stat real CPU times"),
     fact(
         "zones, memory blocks, control groups",
         "/proc/zoneinfo is empty unless a capture has it, /sys/devices/system/memory is missing, /sys/fs/cgroup is empty",

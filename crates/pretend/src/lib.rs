@@ -6,21 +6,32 @@
 //!    capture are the machine's own.
 //! 2. [`enter`] moves the calling process into a namespace of mounts, as an ordinary user into a user namespace as well, and
 //!    mounts the picture over the kernel's own files.
-//! 3. The caller becomes the program. Exit code and signals are the program's own, since no process is in between.
+//! 3. [`answer_calls`] starts a supervisor beside the process, which answers its calls about memory policies and CPUs from
+//!    the allocator model.
+//! 4. The caller becomes the program. Exit code and signals are the program's own, since no process is in between.
 //!
-//! Files are all that a namespace changes. System calls (memory policies, affinity) go to the real kernel; a supervisor
-//! that answers them starts between the second step and the third. [`REAL`] lists what stays real.
+//! [`REAL`] lists what stays real.
 //!
 //! # Modules
 //!
 //! - `namespace.rs` namespaces, and the picture mounted in them
+//! - `supervise.rs` answers to calls
+//! - `supervise/call.rs` a request: its arguments, the program's memory
+//! - `supervise/world.rs` the machine, and the threads and processes on it
+//! - `supervise/tasks.rs` who inherits what from whom
+//! - `supervise/pages.rs` policies and nodes of memory, by address or place in a file
+//! - `supervise/space.rs` the memory of a process: mappings, and nodes for the pages that are resident
+//! - `supervise/policies.rs`, `supervise/moves.rs`, `supervise/cpus.rs` the calls
 //! - `facts.rs` which facts a program sees of the machine, and which of this one
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
 mod facts;
 mod namespace;
+mod supervise;
 
 pub use facts::{FAKED, Fact, REAL};
 pub use namespace::{PretendError, enter};
 pub use nodewise_source::written::picture::Picture;
+pub use nodewise_syscall::notify::NotifyError as CallsError;
+pub use supervise::answer_calls;

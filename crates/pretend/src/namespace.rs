@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use nodewise_machine::printable::io_words;
-use nodewise_source::paths::{OWN_GID_MAP, OWN_SETGROUPS, OWN_UID_MAP};
+use nodewise_source::paths::{OWN_GID_MAP, OWN_MOUNTS, OWN_SETGROUPS, OWN_UID_MAP};
 use nodewise_source::written::picture::{Content, Entry, LAYERS, Layer, Picture, REPLACED_FILES};
 use nodewise_syscall::namespace;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -20,6 +20,8 @@ use rustix::process::{getegid, geteuid};
 /// Why a program cannot be given another machine's files.
 #[derive(Debug, thiserror::Error)]
 pub enum PretendError {
+    #[error("this process is in a pretended machine already: another cannot be mounted over its files")]
+    Nested,
     #[error("the kernel refuses a user namespace: {}", namespace_words(.0))]
     Namespace(#[source] io::Error),
     #[error("cannot map this user into the namespace: {path}: {}", io_words(.cause))]
@@ -56,6 +58,10 @@ fn namespace_words(error: &io::Error) -> String {
 /// # Errors
 /// The kernel or a container forbids the namespace or a mount. The process may be in the namespace already.
 pub fn enter(picture: &Picture) -> Result<(), PretendError> {
+    // The type and the source that `cover` mounts with.
+    if fs::read_to_string(OWN_MOUNTS).is_ok_and(|mounts| mounts.contains(" - tmpfs nodewise ")) {
+        return Err(PretendError::Nested);
+    }
     separate()?;
     // Without this the mounts would spread to the namespace of a privileged caller, and stay there.
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;

@@ -23,6 +23,9 @@ pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
 
+/// Mounts of this process.
+pub const OWN_MOUNTS: &str = "/proc/self/mountinfo";
+
 /// Users of the own namespace; its groups; whether `setgroups(2)` is allowed in it.
 pub const OWN_UID_MAP: &str = "/proc/self/uid_map";
 pub const OWN_GID_MAP: &str = "/proc/self/gid_map";

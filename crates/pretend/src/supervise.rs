@@ -1,0 +1,84 @@
+//! Answers to a program's calls about memory policies and CPUs, as the machine's kernel would give them.
+//!
+//! ```text
+//! Request -> Call (arguments from the program's memory) -> World (model) -> Answer
+//! ```
+//!
+//! The kernel of this computer holds the program's memory; the supervisor knows which node each page has on the machine. A
+//! resident page gets its node when somebody asks for it, and before anything changes that decides about it: the
+//! policy or the CPUs of a thread, or the policy of its mapping. What decides is then what it was when the page
+//! was touched. Rules and errors are those of [`nodewise_model`]; this module keeps policies and nodes by thread, mapping and file.
+//!
+//! # Limits
+//! - A page that several threads may have touched counts as touched by the one that calls next.
+//! - After `fork(2)` a page that the child writes to keeps its node, though it is a copy.
+//! - Memory that `mremap(2)` or `mmap(2)` with `MAP_FIXED` replaces keeps the policy of what was there.
+//! - Pages of files that are not in memory file systems lie where a program without policy would have put them.
+
+mod call;
+mod cpus;
+mod moves;
+mod pages;
+mod policies;
+mod space;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use nodewise_machine::Machine;
+use nodewise_syscall::notify::{Answer, Listener, NotifyError, WatchedCall};
+use nodewise_syscall::{Errno, notify};
+
+use call::{Call, Stop};
+use world::World;
+
+/// Has the calls of this process answered, and of the program that it becomes, and of all that this starts.
+///
+/// The process must have a single thread.
+///
+/// # Errors
+/// The kernel or a container allows no seccomp filter, or another supervisor is there already.
+pub fn answer_calls(machine: &Machine) -> Result<(), NotifyError> {
+    notify::supervise_this_process(&WatchedCall::ALL, |listener| supervise(listener, machine))
+}
+
+/// Answers until the last program has ended.
+fn supervise(mut listener: Listener, machine: &Machine) {
+    let mut world = World::new(machine);
+    // When the kernel refuses requests, the listener is closed, and calls fail instead of waiting.
+    while let Ok(Some(request)) = listener.next_request() {
+        let call = Call::new(&listener, &request);
+        let answer = match world.answer(&call) {
+            Ok(value) => Answer::Value(value),
+            Err(Stop::Errno(number)) => Answer::Error(Errno::new(number)),
+            Err(Stop::Kernel) => Answer::Continue,
+            Err(Stop::Gone) => continue,
+        };
+        // The thread may have ended meanwhile.
+        let _ = listener.answer(&request, answer);
+    }
+}
+
+impl World {
+    /// The answer of the machine's kernel.
+    fn answer(&mut self, call: &Call<'_>) -> Result<i64, Stop> {
+        match call.name() {
+            WatchedCall::SetMempolicy => self.set_policy(call),
+            WatchedCall::GetMempolicy => self.get_policy(call),
+            WatchedCall::Mbind => self.bind(call),
+            WatchedCall::SetMempolicyHomeNode => self.set_home(call),
+            WatchedCall::MovePages => self.move_pages(call),
+            WatchedCall::MigratePages => self.migrate_pages(call),
+            WatchedCall::SchedSetaffinity => self.set_cpus(call),
+            WatchedCall::SchedGetaffinity => self.get_cpus(call),
+            WatchedCall::Getcpu => self.get_cpu(call),
+            WatchedCall::Openat | WatchedCall::Open => Err(Stop::Kernel),
+            WatchedCall::Munmap => self.unmap(call),
+            WatchedCall::Clone | WatchedCall::Clone3 | WatchedCall::Fork | WatchedCall::Vfork => {
+                self.note_start(call.thread())?;
+                Err(Stop::Kernel)
+            }
+        }
+    }
+}
