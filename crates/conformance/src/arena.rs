@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{Machine, NodeId, NodeSet};
 use nodewise_model::oracle::Task as Modelled;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::simulate::Act;
@@ -60,7 +60,10 @@ pub struct Arena {
     pub prediction: Prediction,
     /// The words that start a program; the number of its pages is added ([`crate::program::run`]).
     pub program: Vec<String>,
-    pub group: Cpuset,
+    /// A folder of tmpfs, for files that scripts map.
+    pub files: &'static str,
+    /// None where only answers and pages of one process are compared ([`Arena::without_system`]).
+    pub group: Option<Cpuset>,
     /// Switched on by the first script that needs it.
     swap: OnceLock<Result<Swap, String>>,
     _kept: Vec<Setting>,
@@ -88,12 +91,38 @@ impl Arena {
         }
         let group = Cpuset::new(&machine.online_cpus().to_string(), &nodes.to_string())?;
         group.enter()?;
-        Ok(Self { machine, memory, prediction, program, group, swap: OnceLock::new(), _kept: kept })
+        let (files, group, swap) = ("/run", Some(group), OnceLock::new());
+        Ok(Self { machine, memory, prediction, program, files, group, swap, _kept: kept })
+    }
+
+    /// An arena in which nothing of the system is changed or counted: scripts have no cpusets, settings, weights
+    /// or pools, and files in a folder of tmpfs.
+    pub fn without_system(
+        machine: Machine,
+        memory: Memory,
+        prediction: Prediction,
+        program: Vec<String>,
+        files: &'static str,
+    ) -> Self {
+        let swap = OnceLock::new();
+        Self { machine, memory, prediction, program, files, group: None, swap, _kept: Vec::new() }
+    }
+
+    /// Changes the memory nodes of the scripts' cpuset.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or there is no cpuset.
+    pub(crate) fn allow(&self, nodes: &NodeSet) -> Result<(), String> {
+        self.group.as_ref().ok_or("no cpuset here")?.allow(&nodes.to_string())
     }
 
     /// Plays a script up to the first difference.
     pub fn play(&self, script: &Script) -> (Result<(), Trouble>, Trace) {
-        let weights = match self.plain_huge_pages().and_then(|()| self.weights(script)) {
+        let set = || match self.group {
+            Some(_) => self.plain_huge_pages().and_then(|()| self.weights(script)),
+            None => Ok(Weights::new()),
+        };
+        let weights = match set() {
             Ok(weights) => weights,
             Err(why) => return (Err(why.into()), Trace::default()),
         };
@@ -102,7 +131,10 @@ impl Arena {
         let mut stage = Stage::new(self, around);
         let done = threads::play(script, |calls| stage.steps(calls));
         let trace = stage.into_trace();
-        let allowed = self.group.allow(&self.machine.nodes_with_memory().to_string());
+        let allowed = match self.group {
+            Some(_) => self.allow(&self.machine.nodes_with_memory()),
+            None => Ok(()),
+        };
         (done.and(allowed.map_err(Trouble::from)), trace)
     }
 

@@ -17,6 +17,7 @@
 
 mod call;
 mod cpus;
+mod files;
 mod moves;
 mod pages;
 mod policies;
@@ -25,6 +26,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod world;
+
+use std::os::fd::AsFd as _;
 
 use nodewise_machine::Machine;
 use nodewise_syscall::notify::{Answer, Listener, NotifyError, WatchedCall};
@@ -51,6 +54,13 @@ fn supervise(mut listener: Listener, machine: &Machine) {
         let call = Call::new(&listener, &request);
         let answer = match world.answer(&call) {
             Ok(value) => Answer::Value(value),
+            Err(Stop::File(file)) => {
+                // An old kernel cannot hand over files, and then the call still waits.
+                if listener.answer(&request, Answer::File(file.as_fd())).is_err() {
+                    let _ = listener.answer(&request, Answer::Continue);
+                }
+                continue;
+            }
             Err(Stop::Errno(number)) => Answer::Error(Errno::new(number)),
             Err(Stop::Kernel) => Answer::Continue,
             Err(Stop::Gone) => continue,
@@ -73,7 +83,8 @@ impl World {
             WatchedCall::SchedSetaffinity => self.set_cpus(call),
             WatchedCall::SchedGetaffinity => self.get_cpus(call),
             WatchedCall::Getcpu => self.get_cpu(call),
-            WatchedCall::Openat | WatchedCall::Open => Err(Stop::Kernel),
+            WatchedCall::Openat => self.open(call, call.argument(1), call.argument(2)),
+            WatchedCall::Open => self.open(call, call.argument(0), call.argument(1)),
             WatchedCall::Munmap => self.unmap(call),
             WatchedCall::Clone | WatchedCall::Clone3 | WatchedCall::Fork | WatchedCall::Vfork => {
                 self.note_start(call.thread())?;

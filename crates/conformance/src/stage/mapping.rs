@@ -13,8 +13,8 @@ use crate::nodes::PAGE;
 use crate::script::{BLOCK, MappingKind};
 use crate::trace::MadeMapping;
 
-/// A file of tmpfs: guests have one at /run.
-const FILE: &str = "/run/nodewise-script";
+/// A file in a folder of tmpfs.
+const FILE: &str = "nodewise-script";
 
 enum Memory {
     Own(NodeBuffer),
@@ -36,7 +36,7 @@ impl Mapping {
     ///
     /// # Errors
     /// The kernel refuses it.
-    pub fn new(kind: MappingKind, pages: u64) -> Result<Self, String> {
+    pub fn new(kind: MappingKind, pages: u64, folder: &str) -> Result<Self, String> {
         let size = Bytes::new(pages * PAGE);
         let own = |kind: PageKind| -> Result<Memory, CallError> {
             let buffer = NodeBuffer::reserve(size, kind, None)?;
@@ -48,7 +48,10 @@ impl Mapping {
             MappingKind::Huge => own(PageKind::TransparentHuge).map_err(say)?,
             MappingKind::Small => own(PageKind::Small).map_err(say)?,
             MappingKind::Plain(lead) => plain(lead, pages).map_err(say)?,
-            MappingKind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
+            MappingKind::File(first) => {
+                let path = format!("{folder}/{FILE}-{}", std::process::id());
+                file(&path, first, pages).map_err(|error| format!("{path}: {error}"))?
+            }
         };
         Ok(Self { kind, memory })
     }
@@ -116,9 +119,9 @@ fn plain(lead: u64, pages: u64) -> Result<Memory, CallError> {
 }
 
 /// Part of a new file, whose name is gone again.
-fn file(first: u64, pages: u64) -> Result<Memory, Box<dyn std::error::Error>> {
-    let file = File::options().read(true).write(true).create_new(true).open(FILE)?;
-    std::fs::remove_file(FILE)?;
+fn file(path: &str, first: u64, pages: u64) -> Result<Memory, Box<dyn std::error::Error>> {
+    let file = File::options().read(true).write(true).create_new(true).open(path)?;
+    std::fs::remove_file(path)?;
     file.set_len((first + pages) * PAGE)?;
     let memory = SharedMemory::map(file.as_fd(), first * PAGE, (pages * PAGE) as usize)
         .map_err(|errno| format!("mmap: {errno:?}"))?;

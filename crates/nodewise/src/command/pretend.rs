@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use nodewise_pretend::{FAKED, Fact, PretendError, REAL};
+use nodewise_pretend::{CallsError, FAKED, Fact, PretendError, REAL};
 use nodewise_source::tree::Tree;
 use nodewise_source::written::picture::picture;
 use nodewise_source::{Detail, user_namespaces};
@@ -40,6 +40,9 @@ pub fn run(args: &Pretend, global: &Global) -> Outcome {
     let here = Tree::live();
     let picture = picture(&input.machine, input.tree(), &here);
     nodewise_pretend::enter(&picture).map_err(|error| refused(&error, &here))?;
+    if !args.files_only {
+        nodewise_pretend::answer_calls(&input.machine).map_err(|error| unanswered(&error))?;
+    }
     let mut command = Command::new(program);
     command.args(arguments);
     // hwloc's component for x86 asks each CPU for its caches, and the real ones contradict the files.
@@ -62,8 +65,18 @@ fn explanation() -> String {
     format!("{}\n{}", list("The machine's", FAKED), list("Real", REAL))
 }
 
+/// Why calls cannot be answered, and what helps.
+fn unanswered(error: &CallsError) -> Failure {
+    Failure::cannot(format_args!(
+        "memory policies and affinity cannot be answered: {error}; --files-only shows the machine's files alone"
+    ))
+}
+
 /// The cause, and what helps against it.
 fn refused(error: &PretendError, here: &Tree) -> Failure {
+    if matches!(error, PretendError::Nested) {
+        return Failure::cannot(error);
+    }
     let help = match user_namespaces::switched_off(here) {
         Some(switch) => format!(
             "{name} is {forbids} here; root can change it: sysctl {name}={permits}",

@@ -1,5 +1,8 @@
 //! Programs that see another machine: nodewise itself, and those of the system.
 
+mod calls;
+mod scripts;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +26,29 @@ fn can_separate() -> bool {
 /// Runs a program of the system on a machine.
 fn on(machine: &str, program: &[&str]) -> Ran {
     run(&[&["pretend", "--machine", machine, "--"], program].concat())
+}
+
+/// The machine, for a test of this program that runs on it.
+const INSIDE: &str = "NODEWISE_TEST_PRETENDED";
+
+/// Runs a test of this program on a machine; it is ignored elsewhere.
+fn inside(machine: &str, test: &str) {
+    let own = std::env::current_exe().unwrap();
+    let mut command = without_variables(path());
+    command.args(["pretend", "--machine", machine, "--"]).arg(own);
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]).env(INSIDE, machine);
+    let ran = Ran::from(command.output().unwrap());
+    assert!(
+        ran.code == Some(0) && ran.stdout.contains("1 passed"),
+        "{machine}:\n{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
+/// The machine that a test runs on; `None` outside of [`inside`].
+fn is_inside() -> Option<String> {
+    std::env::var(INSIDE).ok()
 }
 
 fn captures() -> Vec<PathBuf> {

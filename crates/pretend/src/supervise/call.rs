@@ -1,6 +1,7 @@
 //! A call that waits: its arguments, and the memory that they point to.
 
 use std::ffi::c_ulong;
+use std::fs::File;
 
 use nodewise_machine::NodeSet;
 use nodewise_model::errno;
@@ -24,6 +25,8 @@ pub enum Stop {
     Errno(i32),
     /// The real kernel carries it out.
     Kernel,
+    /// It opens this file.
+    File(File),
     /// The thread does not wait any more.
     Gone,
 }
@@ -103,6 +106,29 @@ impl<'a> Call<'a> {
             Err(stop) => return Err(stop),
         };
         Ok(Mask { bits, maxnode })
+    }
+
+    /// A text that ends with a zero, read no further than the page that it ends in; `None` where it is longer than any
+    /// path of interest or cannot be read.
+    pub fn short_text(&self, address: u64) -> Result<Option<Vec<u8>>, Stop> {
+        const PAGE: u64 = 4096;
+        const LONGEST: u64 = 64;
+        let in_page = (PAGE - address % PAGE).min(LONGEST);
+        let end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == 0);
+        let mut bytes = match self.read(address, in_page) {
+            Ok(bytes) => bytes,
+            Err(Stop::Errno(_)) => return Ok(None),
+            Err(stop) => return Err(stop),
+        };
+        if end(&bytes).is_none() && in_page < LONGEST {
+            match self.read(address + in_page, LONGEST - in_page) {
+                Ok(more) => bytes.extend(more),
+                Err(Stop::Errno(_)) => return Ok(None),
+                Err(stop) => return Err(stop),
+            }
+        }
+        let end = end(&bytes);
+        Ok(end.map(|end| bytes[..end].to_vec()))
     }
 }
 

@@ -1,0 +1,165 @@
+//! Calls of a program about nodes and CPUs of a hypothetical machine.
+
+use std::sync::mpsc::channel;
+use std::thread;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_syscall::{
+    BindOptions, Errno, NodeBuffer, PageKind, PageLocation, PageScope, Task, affinity, mempolicy, pages,
+};
+
+use super::{SPEC, can_separate, inside, is_inside, on};
+use crate::nodewise::path;
+use crate::sandbox::has;
+
+fn bind(node: u32) -> MemPolicy {
+    MemPolicy::new(PolicyMode::Bind, NodeSet::from([node]))
+}
+
+fn nodes_of(memory: &NodeBuffer) -> Vec<PageLocation> {
+    let (start, length) = (memory.address(), memory.length().get() as usize);
+    let mut found = Vec::new();
+    pages::locate(Task::CURRENT, pages::addresses(start, length, 0), |_, place| found.push(place)).unwrap();
+    found
+}
+
+fn on_node(node: u32) -> PageLocation {
+    PageLocation::Node(NodeId::new(node))
+}
+
+#[test]
+#[ignore = "runs in pretend, started by the test beside it"]
+fn calls_inside() {
+    if is_inside().is_none() {
+        return;
+    }
+    let (page, four) = (pages::page_size(), Bytes::new(4 * pages::page_size() as u64));
+    assert_eq!(mempolicy::allowed_nodes().unwrap(), NodeSet::from([0, 1, 2]));
+    assert_eq!(affinity::cpus(Task::CURRENT).unwrap().to_string(), "0-7");
+    // A node of its own for each mapping; what is mapped later at the same address has no policy.
+    let mut memory = NodeBuffer::reserve(four, PageKind::Small, None).unwrap();
+    let address = memory.address();
+    mempolicy::bind_range(address, 4 * page, &bind(2), BindOptions::default()).unwrap();
+    memory.as_mut_slice()[0] = 1;
+    memory.as_mut_slice()[2 * page] = 1;
+    let absent = PageLocation::NotPresent;
+    assert_eq!(nodes_of(&memory), [on_node(2), absent, on_node(2), absent]);
+    assert_eq!(mempolicy::policy_at(address).unwrap(), bind(2));
+    assert_eq!(mempolicy::node_at(address).unwrap(), NodeId::new(2));
+    // Misplaced pages are refused, moved, or left.
+    let strict = BindOptions { moving: None, strict: true };
+    let refused = mempolicy::bind_range(address, 4 * page, &bind(1), strict).unwrap_err();
+    assert_eq!(refused.errno, Errno::EIO);
+    let moving = BindOptions { moving: Some(PageScope::Own), strict: false };
+    mempolicy::bind_range(address, 4 * page, &bind(1), moving).unwrap();
+    assert_eq!(nodes_of(&memory), [on_node(1), absent, on_node(1), absent]);
+    let wrong = mempolicy::bind_range(address, 4 * page, &bind(7), strict).unwrap_err();
+    assert_eq!(wrong.errno, Errno::EINVAL);
+    drop(memory);
+    mempolicy::set_thread_policy(&bind(0)).unwrap();
+    let mut memory = NodeBuffer::reserve(four, PageKind::Small, None).unwrap();
+    memory.as_mut_slice()[0] = 1;
+    assert_eq!(mempolicy::policy_at(memory.address()).unwrap(), MemPolicy::DEFAULT);
+    // Pages that were there before the policy changed lie where the old one put them.
+    mempolicy::set_thread_policy(&bind(1)).unwrap();
+    memory.as_mut_slice()[page] = 1;
+    assert_eq!(nodes_of(&memory), [on_node(0), on_node(1), absent, absent]);
+}
+
+#[test]
+#[ignore = "runs in pretend, started by the test beside it"]
+fn threads_inside() {
+    if is_inside().is_none() {
+        return;
+    }
+    // Each thread has what its starter had when it was started, whenever it asks.
+    let threads: Vec<_> = [0, 1, 2]
+        .into_iter()
+        .map(|node| {
+            mempolicy::set_thread_policy(&bind(node)).unwrap();
+            affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([CpuId::new(node)])).unwrap();
+            let (go, wait) = channel::<()>();
+            let asks = move || {
+                wait.recv().unwrap();
+                (mempolicy::thread_policy().unwrap(), affinity::cpus(Task::CURRENT).unwrap().to_string())
+            };
+            (node, go, thread::spawn(asks))
+        })
+        .collect();
+    for (node, go, thread) in threads.into_iter().rev() {
+        go.send(()).unwrap();
+        assert_eq!(thread.join().unwrap(), (bind(node), node.to_string()));
+    }
+    // A CPU that no computer for tests has: memory comes from its node.
+    mempolicy::set_thread_policy(&MemPolicy::DEFAULT).unwrap();
+    affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([CpuId::new(7)])).unwrap();
+    assert_eq!(affinity::current_cpu().unwrap(), (CpuId::new(7), NodeId::new(1)));
+    let size = Bytes::new(pages::page_size() as u64);
+    let mut memory = NodeBuffer::reserve(size, PageKind::Small, None).unwrap();
+    memory.as_mut_slice()[0] = 1;
+    assert_eq!(nodes_of(&memory), [on_node(1)]);
+    let none = affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([CpuId::new(8)])).unwrap_err();
+    assert_eq!(none.errno, Errno::EINVAL);
+}
+
+#[test]
+fn calls_are_answered_as_on_the_machine() {
+    if can_separate() {
+        inside(SPEC, "pretend::calls::calls_inside");
+        inside(SPEC, "pretend::calls::threads_inside");
+    }
+}
+
+#[test]
+fn numactl_binds_to_nodes_that_are_not_there() {
+    if !can_separate() || !has("numactl", "numactl") {
+        return;
+    }
+    let shown = |words: &[&str]| on(SPEC, words).ok();
+    let plain = shown(&["numactl", "--show"]);
+    assert!(plain.contains("\nphyscpubind: 0 1 2 3 4 5 6 7 \n"), "{plain}");
+    assert!(plain.contains("\nmembind: 0 1 2 \n"), "{plain}");
+    let bound = shown(&["numactl", "--cpunodebind=1", "--membind=2", "numactl", "--show"]);
+    assert!(bound.starts_with("policy: bind\n"), "{bound}");
+    assert!(bound.contains("\nphyscpubind: 2 3 6 7 \n") && bound.contains("\nmembind: 2 \n"), "{bound}");
+    let wrong = on(SPEC, &["numactl", "--membind=5", "true"]);
+    assert_eq!(wrong.code, Some(1), "{}", wrong.stderr);
+}
+
+#[test]
+fn children_have_the_policy_of_a_parent_that_has_ended() {
+    if !can_separate() || !has("numactl", "numactl") {
+        return;
+    }
+    let later = "(sleep 0.3; exec numactl --show) & exit 0";
+    let shown = on(SPEC, &["numactl", "--membind=1", "sh", "-c", later]).ok();
+    assert!(shown.starts_with("policy: bind\n") && shown.contains("\nmembind: 1 \n"), "{shown}");
+}
+
+#[test]
+fn files_of_processes_show_the_machine() {
+    if !can_separate() || !has("numactl", "numactl") {
+        return;
+    }
+    let status = on(SPEC, &["numactl", "--physcpubind=6", "grep", "_allowed_list", "/proc/self/status"]).ok();
+    assert_eq!(status, "Cpus_allowed_list:\t6\nMems_allowed_list:\t0-2\n");
+    let maps = on(SPEC, &["numactl", "--membind=2", "cat", "/proc/self/numa_maps"]).ok();
+    let heap = maps.lines().find(|line| line.contains(" heap ")).unwrap();
+    assert!(heap.contains(" bind:2 ") && heap.contains(" N2="), "{heap}");
+}
+
+#[test]
+fn without_answers_the_real_kernel_refuses() {
+    if !can_separate() || !has("numactl", "numactl") {
+        return;
+    }
+    let nodes = on("4x(1c 1G)", &["numactl", "--membind=3", "true"]);
+    assert_eq!(nodes.code, Some(0), "{}", nodes.stderr);
+    let words = ["pretend", "--files-only", "--machine", "(1c 1G) (1c 1G) (1c 1G) (1c 1G)", "--"];
+    let real = crate::nodewise::run(&[&words[..], &["nproc"]].concat()).ok();
+    let own = thread::available_parallelism().unwrap().to_string();
+    assert_eq!(real.trim(), own);
+    let twice = on(SPEC, &[path(), "pretend", "--machine", SPEC, "--", "true"]);
+    assert_eq!(twice.code, Some(3), "{}", twice.stderr);
+    assert!(twice.stderr.contains("in a pretended machine already"), "{}", twice.stderr);
+}
