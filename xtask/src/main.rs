@@ -26,6 +26,7 @@
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
 //! - `migrate_soak.rs` `cargo xtask migrate-soak`, memory that moves in a guest
 //! - `balance_soak.rs` `cargo xtask balance-soak`, programs under managers of placement in a guest
+//! - `course_soak.rs` `cargo xtask course-soak`, memory that follows its programs over time
 //! - `doctor_soak.rs` `cargo xtask doctor-soak`, rules of doctor in sick guests; `doctor_soak/busy.rs` the same rules silent in
 //!   healthy ones
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
@@ -56,6 +57,7 @@ mod advise_programs;
 mod balance_soak;
 mod bench;
 mod churn;
+mod course_soak;
 mod damage;
 mod dist;
 mod doctor_soak;
@@ -276,6 +278,14 @@ enum Task {
         #[arg(long)]
         install: bool,
     },
+    /// Run programs whose memory follows them in a guest, and compare with the bands of the model
+    CourseSoak {
+        /// The kernel, by the start of its release (6.12, 6.18, 6.1)
+        #[arg(long, value_name = "VERSION", default_value = nodewise_lab::kernel::DEFAULT_VERSION)]
+        kernel: String,
+        /// Parts of the names of checks [default: all]
+        checks: Vec<String>,
+    },
     /// Make guests sick, and see that the rules of doctor find it, and are silent when it is mended
     DoctorSoak {
         /// Parts of the names of checks, with --busy the beginnings of names of layouts [default: all]
@@ -461,6 +471,9 @@ fn main() -> ExitCode {
         Task::BalanceSoak { minutes, with, program, install } => {
             let tried = program.as_deref();
             root().and_then(|root| balance_soak::run(&root, minutes, &with, tried, install))
+        }
+        Task::CourseSoak { kernel, checks } => {
+            root().and_then(|root| course_soak::run(&root, &kernel, &checks))
         }
         Task::DoctorSoak { checks, busy: true, install } => {
             root().and_then(|root| doctor_soak::busy::run(&root, &checks, install))

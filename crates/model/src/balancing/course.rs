@@ -13,8 +13,8 @@
 //!
 //! # Source
 //! `task_tick_numa`, `task_numa_work`, `init_numa_balancing`, `task_scan_min` and `should_numa_migrate_memory` in
-//! `kernel/sched/fair.c`. Those of the first pass over new memory are the same in 6.1, 6.12 and 6.18: from 6.4 on the
-//! kernel skips mappings that a thread has not used, but not in the first two passes.
+//! `kernel/sched/fair.c`, compared with guests of 6.12. From 6.4 on the kernel skips mappings that a thread has not
+//! used, but not in the first two passes; so 6.1 should have the same first pass, which was not tried.
 
 mod scan;
 mod touch;
@@ -103,6 +103,9 @@ pub struct Program {
     pub first_page: Option<u64>,
     /// Other memory of the process, at lower addresses: what is scanned before.
     pub below: Bytes,
+    /// All memory of the process, pages of files included: the more it is, the sooner a window follows the last in a forked
+    /// process. At least what is above.
+    pub resident: Bytes,
     pub thread: Thread,
     /// CPU time of the thread before balancing was switched on or the memory was there.
     pub before: Duration,

@@ -102,6 +102,7 @@ fn local_after(moved: u64, resident: u64, usage: MemoryUse) -> LocalAfter {
             Thread::Started => Bytes::new(resident.saturating_sub(moved).saturating_mul(PAGE)),
             Thread::Forked | Thread::Spawned => Bytes::new(0),
         },
+        resident: Bytes::new(resident.saturating_mul(PAGE)),
         thread,
         before: Duration::ZERO,
         pattern: usage.pattern,

@@ -6,6 +6,7 @@ mod bandwidth;
 mod cache;
 mod calls;
 mod counters;
+mod course;
 mod doctor;
 mod firmware;
 mod fragmented;
@@ -139,6 +140,7 @@ const RUNNING: &[(&str, Check)] = &[
     ("top_has_the_program_with_the_most_stranded_memory_first", top::offender_first),
     ("intervals_of_drawn_pages_hold_the_true_share", running::drawn_pages),
     ("pages_that_balancing_moves_are_counted_as_the_kernel_counts_them", running::balancing),
+    ("far_memory_becomes_local_in_the_bands_of_the_model", course::short),
     ("counters_of_nodes_are_the_differences_of_the_kernels", running::counters),
     ("a_right_that_is_missing_is_named_with_what_gives_it", running::rights),
     ("nothing_is_wrong_with_a_healthy_system", doctor::healthy),
@@ -256,6 +258,14 @@ const MANAGED: &[(&str, Check)] = &[
     ("twelve_programs_placed_by_none", managed::by_nobody),
 ];
 
+/// Far memory that becomes local over time, beside the model's bands.
+const COURSE: &[(&str, Check)] = &[
+    ("pages_touched_at_random_become_local_in_the_bands_of_the_model", course::at_random),
+    ("windows_of_a_started_thread_become_local_in_the_bands_of_the_model", course::windows),
+    ("windows_of_a_forked_process_become_local_in_the_bands_of_the_model", course::forked),
+    ("windows_of_a_spawned_process_become_local_in_the_bands_of_the_model", course::spawned),
+];
+
 /// On a machine with memory that came online as movable.
 const MOVABLE: &[(&str, Check)] = &[
     ("a_node_for_programs_only_is_found_and_shared", sick::memory::movable_only),
@@ -362,7 +372,7 @@ fn outcome(check: Check, context: &Context) -> String {
 /// Whether a check that fails is tried once more: those that watch a system at work, where a busy host can take a program's
 /// time for the whole of a window. Both outcomes are reported. What pages the kernel gives does not depend on the host.
 fn has_second_try(name: &str) -> bool {
-    ![PLACEMENT, MODEL, SOAK, MANAGED].into_iter().flatten().any(|(single, _)| *single == name)
+    ![PLACEMENT, MODEL, SOAK, MANAGED, COURSE].into_iter().flatten().any(|(single, _)| *single == name)
 }
 
 /// Which checks a machine has.
@@ -398,6 +408,8 @@ pub enum Extent {
     Policies,
     /// Those of managers of placement, alone.
     Managed,
+    /// Those of memory that follows its program, alone.
+    Course,
     /// Those of rules about memory that is movable or offline, about devices, about tiers, and about firmware, each alone.
     Movable,
     Devices,
@@ -437,6 +449,7 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Balancing, "balancing", &[BALANCING]),
     (Extent::Policies, "policies", &[POLICIES]),
     (Extent::Managed, "managed", &[MANAGED]),
+    (Extent::Course, "course", &[COURSE]),
     (Extent::Movable, "movable", &[MOVABLE]),
     (Extent::Devices, "devices", &[DEVICES]),
     (Extent::Tiers, "tiers", &[TIERS]),

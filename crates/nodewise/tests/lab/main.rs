@@ -3,12 +3,13 @@
 //! The same program has six roles. On the host it boots the guests and makes a test of each check
 //! (`guest`); inside a guest, started with `--guest`, it watches over (`watchdog`) the process that runs the checks
 //! and writes their results, `--checks` (`checks`); with `--probe` it is the program whose pages are looked at (`probe`), or, where
-//! it stays for a while, with `--observed` (`observed`), or whose cache lines are counted, with `--walks` (`line_counts`).
+//! it stays for a while, with `--observed` (`observed`), or follows its CPU, with `--course` (`course`), or whose cache lines are counted, with `--walks` (`line_counts`).
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
 
 mod arm64;
 mod checks;
+mod course;
 #[path = "../cli/filter.rs"]
 mod filter;
 mod firmware;
@@ -66,6 +67,10 @@ const PLUGGED: (&str, &str) = (
 /// node: beside a thread that was kept on a node with one CPU nothing else finds time there.
 const MANAGED: &str = "4x(2c 1G); dist=20";
 
+/// A machine for programs that use memory of the other node, each on a CPU of its own, and the words for QEMU that make its time that
+/// of the instructions it executes: a busy host changes nothing.
+const COURSE: (&str, &str) = ("2x(4c 1G); dist=20", "-icount shift=3,sleep=off");
+
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Two are cut into emulated nodes, two have a window for CXL memory, three a slower tier:
 /// the test of this table says so. `cargo xtask lab-soak --machines N` draws others.
@@ -93,6 +98,7 @@ fn main() {
         Some("--probe") => return probe::run(&words[1..]),
         Some(scripts::PROGRAM) => return scripts::program(&words[1]),
         Some("--observed") => return observed::run(&words[1..]),
+        Some(course::PROGRAM) => return course::run(&words[1..]),
         Some("--hangs") => return watchdog::hang(),
         Some("--walk" | "--walks") => return line_counts::walk(&words[1..]),
         _ => {}
@@ -168,8 +174,13 @@ fn main() {
         let plan = Plan { length: Some(length), ..Plan::new(Arch::X86, MANAGED, Extent::Managed) };
         Guest::new("managed".to_owned(), plan, choice(fixed_kernel), tells_times)
     });
+    let course = options.iter().any(|word| word == "--courses").then(|| {
+        let plan = Plan { qemu: Some(COURSE.1.to_owned()), ..Plan::new(Arch::X86, COURSE.0, Extent::Course) };
+        Guest::new("course".to_owned(), plan, choice(fixed_kernel), tells_times)
+    });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
-    let guests = fixed.chain([plugged]).chain(drawn).chain(migration).chain(sick).chain(managed);
+    let guests =
+        fixed.chain([plugged]).chain(drawn).chain(migration).chain(sick).chain(managed).chain(course);
     let guests = guests.map(|guest| wanted(guest, &arguments, parts.as_deref()));
     let mut trials: Vec<(usize, Trial)> =
         guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
@@ -193,7 +204,7 @@ fn main() {
 /// `--scripts=N` for this many scripts on each, `--kind=KIND,...` for other kinds on drawn machines, `--kernel=V` for another kernel, `--arch=A` for the
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
 /// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
-/// of doctor, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
+/// of doctor, `--courses` for one with programs whose memory follows them, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
 /// that each check took, `--nodewise=FILE` for another program than the one that was built with these tests, `--long` for every measurement on each machine that has any. `cargo xtask lab-soak` and
 /// `migrate-soak` have words for most.
 fn is_own(word: &str) -> bool {
@@ -210,7 +221,8 @@ fn is_own(word: &str) -> bool {
         "--managed=",
         guest::PROGRAM,
     ];
-    ["--times", "--sick", "--long"].contains(&word) || options.iter().any(|option| word.starts_with(option))
+    ["--times", "--sick", "--courses", "--long"].contains(&word)
+        || options.iter().any(|option| word.starts_with(option))
 }
 
 fn choice(kernel: &str) -> KernelChoice {

@@ -73,6 +73,7 @@ pub(super) fn first_pass(
     let drawn = random.below(ALIGNED);
     let pages = program.pages();
     let below = program.below.get() / PAGE;
+    let resident = pages.saturating_add(below).max(program.resident.get() / PAGE);
     let first = program.first_page.unwrap_or(drawn) % ALIGNED;
     let mut cursor = Cursor { below, first, next: 0, pages };
     let mut clock = match program.thread {
@@ -95,7 +96,7 @@ pub(super) fn first_pass(
         spent = now;
         let period = clock.period;
         if clock.stamp == 0.0 {
-            clock.period = settings.first_period(pages.saturating_add(below)).as_secs_f64();
+            clock.period = settings.first_period(resident).as_secs_f64();
         }
         clock.stamp += period;
         let wall = now / share;

@@ -8,6 +8,7 @@ const PROGRAM: Program = Program {
     memory: Bytes::from_mib(32),
     first_page: Some(0),
     below: Bytes::from_mib(0),
+    resident: Bytes::from_mib(0),
     thread: Thread::Started,
     before: Duration::ZERO,
     pattern: Pattern::Sweep,
@@ -62,6 +63,9 @@ fn windows_of_the_only_thread_share_the_shortest_period() {
     let program = Program { thread: Thread::Forked, ..PROGRAM };
     // Eight windows, 125 ms apart and two ticks more.
     assert_eq!(medians(&program, settings, &[1.9, 2.05, 2.2, 3.2]), [0, 125, 250, 1000]);
+    // Sixteen windows with what is elsewhere, 63 ms apart.
+    let large = Program { resident: Bytes::from_mib(64), ..program };
+    assert_eq!(medians(&large, settings, &[2.05, 2.1, 2.7]), [0, 125, 1000]);
 }
 
 #[test]
@@ -160,6 +164,7 @@ fn programs() -> impl Strategy<Value = Program> {
             memory: Bytes::new(memory),
             first_page: place,
             below: Bytes::new(below),
+            resident: Bytes::new(below * 2),
             thread,
             before: Duration::from_micros(below),
             pattern,

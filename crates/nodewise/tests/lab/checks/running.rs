@@ -261,18 +261,22 @@ pub fn balancing(context: &Context) -> Result<(), String> {
     same("whether a thread prefers the node where it runs", preferring, true)
 }
 
-/// Passes over the memory of programs follow each other quickly, where the kernel lets them be set.
-pub(super) fn quick_balancing() -> Vec<Setting> {
-    let folder = "/sys/kernel/debug/sched/numa_balancing";
-    if fs::metadata(folder).is_err() {
+/// Where the pace of scans is set.
+pub(super) const PACE: &str = "/sys/kernel/debug/sched/numa_balancing";
+
+/// Mounts the file system that has it, where that is missing.
+pub(super) fn mount_debugfs() {
+    if fs::metadata(PACE).is_err() {
         let words = ["-t", "debugfs", "none", "/sys/kernel/debug"];
         let _ = Command::new("mount").args(words).status();
     }
+}
+
+/// Passes over the memory of programs follow each other quickly, where the kernel lets them be set.
+pub(super) fn quick_balancing() -> Vec<Setting> {
+    mount_debugfs();
     let settings = [("scan_delay_ms", "100"), ("scan_period_min_ms", "200"), ("scan_period_max_ms", "400")];
-    settings
-        .iter()
-        .filter_map(|(name, value)| Setting::with(format!("{folder}/{name}"), value).ok())
-        .collect()
+    settings.iter().filter_map(|(name, value)| Setting::with(format!("{PACE}/{name}"), value).ok()).collect()
 }
 
 /// Pages of a node that is nearly full, and pages beyond it that others have to give.

@@ -1,0 +1,309 @@
+//! Programs whose memory is on another node, beside the model of how soon it follows them.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId};
+use nodewise_model::balancing::course::{
+    Costs, Draws, Pattern, Program, Settings, ShareLocal, Thread, forecast,
+};
+use serde_json::Value;
+
+use super::running::{PACE, mount_debugfs};
+use crate::course::Words;
+use crate::guest::FIGURE;
+use crate::nodewise::Context;
+use crate::setting::Setting;
+
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+/// Runs of a case.
+const RUNS: usize = 30;
+/// The part by which a program's rate of touches may be off.
+const OFF: f64 = 0.02;
+/// The same on a host that is busy with other work.
+const OFF_BUSY: f64 = 0.15;
+const DRAWS: Draws = Draws { count: 400, seed: 20 };
+
+/// Settings of the kernel, and a program.
+struct Case {
+    name: &'static str,
+    settings: Settings,
+    mebibytes: u64,
+    thread: Thread,
+    pattern: Pattern,
+    touches_per_s: f64,
+    /// Seconds of CPU time.
+    times: [u64; 3],
+}
+
+const fn settings(delay: u64, period: u64, mebibytes: u64) -> Settings {
+    Settings {
+        delay: Duration::from_millis(delay),
+        period_min: Duration::from_millis(period),
+        size: Bytes::from_mib(mebibytes),
+    }
+}
+
+const AT_RANDOM: Case = Case {
+    name: "kernel's settings, thread, random",
+    settings: Settings::KERNEL,
+    mebibytes: 16,
+    thread: Thread::Started,
+    pattern: Pattern::Uniform,
+    touches_per_s: 150.0,
+    times: [10, 30, 60],
+};
+const WINDOWS: Case = Case {
+    name: "windows of 2 MiB, thread, sweep",
+    settings: settings(1000, 1000, 2),
+    mebibytes: 32,
+    thread: Thread::Started,
+    pattern: Pattern::Sweep,
+    touches_per_s: 2000.0,
+    times: [5, 10, 20],
+};
+const FORKED: Case = Case {
+    name: "windows of 4 MiB, forked, random",
+    settings: settings(700, 8000, 4),
+    mebibytes: 32,
+    thread: Thread::Forked,
+    pattern: Pattern::Uniform,
+    touches_per_s: 300.0,
+    times: [5, 10, 20],
+};
+const SPAWNED: Case = Case { name: "windows of 4 MiB, spawned, random", thread: Thread::Spawned, ..FORKED };
+const SHORT: Case = Case {
+    name: "short",
+    settings: settings(500, 500, 256),
+    mebibytes: 8,
+    thread: Thread::Started,
+    pattern: Pattern::Uniform,
+    touches_per_s: 300.0,
+    times: [2, 4, 8],
+};
+
+/// A run of a case: the model's program, with what is known of this run, and pages that were local at each time.
+struct Run {
+    program: Program,
+    begin: Duration,
+    behind: u64,
+    /// How long scans took, in seconds.
+    scans: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+pub fn at_random(context: &Context) -> Result<(), String> {
+    all(context, &AT_RANDOM)
+}
+
+pub fn windows(context: &Context) -> Result<(), String> {
+    all(context, &WINDOWS)
+}
+
+pub fn forked(context: &Context) -> Result<(), String> {
+    all(context, &FORKED)
+}
+
+pub fn spawned(context: &Context) -> Result<(), String> {
+    all(context, &SPAWNED)
+}
+
+/// A program for each CPU, at once; all but one of them in the bands at each time.
+pub fn short(context: &Context) -> Result<(), String> {
+    let _settings = set(SHORT.settings)?;
+    let runs = together(context, &SHORT, 0)?;
+    judge(&SHORT, &runs, OFF_BUSY, runs.len() - 1)
+}
+
+/// As many runs as the bands are judged by: nine of ten in them, at each time.
+fn all(context: &Context, case: &Case) -> Result<(), String> {
+    let _settings = set(case.settings)?;
+    let mut runs: Vec<Run> = Vec::new();
+    while runs.len() < RUNS {
+        runs.extend(together(context, case, runs.len() as u64)?);
+    }
+    runs.truncate(RUNS);
+    judge(case, &runs, OFF, RUNS / 10 * 9)
+}
+
+/// Gives the kernel these settings, for as long as they are kept.
+fn set(settings: Settings) -> Result<Vec<Setting>, String> {
+    mount_debugfs();
+    let values = [
+        ("scan_delay_ms", settings.delay.as_millis() as u64),
+        ("scan_period_min_ms", settings.period_min.as_millis() as u64),
+        ("scan_size_mb", settings.size.mib()),
+    ];
+    values.iter().map(|(name, value)| Setting::with(format!("{PACE}/{name}"), &value.to_string())).collect()
+}
+
+/// Runs of a case at the same time, each on a CPU of its own with memory of the next node.
+fn together(context: &Context, case: &Case, first_seed: u64) -> Result<Vec<Run>, String> {
+    let nodes = context.seen.nodes_with_cpus().intersection(&context.seen.nodes_with_memory());
+    let next = nodes.iter().skip(1).chain(nodes.first());
+    let pairs = nodes.iter().zip(next).flat_map(|(near, far)| {
+        let first = context.seen.cpus_of(far).first();
+        let all = context.seen.cpus_of(near);
+        all.iter().filter_map(|cpu| Some([first?, cpu])).collect::<Vec<_>>()
+    });
+    let balancing = Setting::with(BALANCING, "0")?;
+    let started = (first_seed..).zip(pairs).map(|(seed, cpus)| Started::new(case, cpus, seed));
+    let mut programs = started.collect::<Result<Vec<Started>, String>>()?;
+    balancing.set("1")?;
+    programs.iter_mut().try_for_each(Started::go)?;
+    programs.into_iter().map(|program| program.end(case)).collect()
+}
+
+/// A program that runs.
+struct Started {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Started {
+    fn new(case: &Case, cpus: [CpuId; 2], seed: u64) -> Result<Self, String> {
+        let words = Words {
+            kib: case.mebibytes << 10,
+            cpus,
+            is_started: case.thread == Thread::Started,
+            sweeps: case.pattern == Pattern::Sweep,
+            rate: case.touches_per_s,
+            seed,
+            times: case.times.map(Duration::from_secs).to_vec(),
+        };
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = if case.thread == Thread::Forked {
+            // A shell forks for what is in brackets.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "(exec \"$0\" \"$@\"); true"]).arg(own);
+            shell
+        } else {
+            Command::new(own)
+        };
+        let piped = command.args(words.write()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().map_err(|error| error.to_string())?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut started = Self { child, output };
+        started.line()?;
+        Ok(started)
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+
+    fn go(&mut self) -> Result<(), String> {
+        let input = self.child.stdin.as_mut().ok_or("no input")?;
+        writeln!(input, "go").map_err(|error| error.to_string())
+    }
+
+    fn end(mut self, case: &Case) -> Result<Run, String> {
+        let line = self.line()?;
+        self.child.wait().map_err(|error| error.to_string())?;
+        let found: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line:?}"))?;
+        let number = |key: &str| found[key].as_f64().ok_or_else(|| format!("no {key}: {line}"));
+        let numbers = |key: &str| found[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+        let memory = Bytes::from_mib(case.mebibytes);
+        let pages = (memory.get() / 4096) as f64;
+        let shares: Vec<f64> = numbers("local_pages").map(|local| local / pages).collect();
+        if shares.len() != case.times.len() {
+            return Err(format!("{} times, expected {}: {line}", shares.len(), case.times.len()));
+        }
+        Ok(Run {
+            program: Program {
+                memory,
+                first_page: Some(number("first_page")? as u64),
+                below: Bytes::new(number("below_pages")? as u64 * 4096),
+                resident: Bytes::new(number("resident_pages")? as u64 * 4096),
+                thread: case.thread,
+                before: Duration::from_secs_f64(number("before_s")?),
+                pattern: case.pattern,
+                touches_per_s: [case.touches_per_s; 2],
+                cpu_share: 1.0,
+                room: None,
+            },
+            begin: Duration::from_secs_f64(number("begin_s")?),
+            behind: number("behind")? as u64,
+            scans: numbers("scans_s").collect(),
+            shares,
+        })
+    }
+}
+
+/// The time that the guest needs for marking a page, by what the program saw of its scans: low, usual and high.
+fn costs(case: &Case, run: &Run) -> [Costs; 3] {
+    let mut scans = run.scans.clone();
+    scans.sort_by(f64::total_cmp);
+    let window = case.settings.size.mib().min(case.mebibytes) * 256;
+    let at = |part: f64| {
+        let scan = scans.get((part * scans.len() as f64) as usize).copied().unwrap_or_default();
+        Costs { mark: [Duration::from_secs_f64(scan / window as f64); 2], ..Costs::NONE }
+    };
+    [0.1, 0.5, 0.9].map(at)
+}
+
+/// The bands of a run at each time; where it is not known exactly what a scan costs, all that is between those of low and high
+/// costs.
+fn bands_of(case: &Case, run: &Run, off: f64) -> Vec<ShareLocal> {
+    let [slow, fast] = run.program.touches_per_s;
+    let program = Program { touches_per_s: [slow * (1.0 - off), fast * (1.0 + off)], ..run.program };
+    let times = case.times.map(Duration::from_secs);
+    let of = |costs: Costs| forecast(&program, case.settings, costs, &times, DRAWS);
+    let [low, usual, high] = costs(case, run).map(of);
+    let bands = low.into_iter().zip(usual).zip(high);
+    bands
+        .map(|((one, usual), other)| ShareLocal {
+            low: one.low.min(other.low),
+            high: one.high.max(other.high),
+            ..usual
+        })
+        .collect()
+}
+
+/// Compares the shares at each time with the bands; fails where fewer than `least` are inside.
+fn judge(case: &Case, runs: &[Run], off: f64, least: usize) -> Result<(), String> {
+    let bands = |off| -> Vec<_> { runs.iter().map(|run| bands_of(case, run, off)).collect() };
+    let (exact, rough) = (bands(0.0), bands(off));
+    let begin = runs.iter().map(|run| run.begin).max().unwrap_or_default();
+    let behind = runs.iter().map(|run| run.behind).max().unwrap_or_default();
+    let marks = runs.iter().map(|run| costs(case, run).map(|costs| costs.mark[0]));
+    let [lowest, highest] = [marks.clone().map(|[low, ..]| low).min(), marks.map(|[.., high]| high).max()];
+    println!("{FIGURE}{}: begins {begin:?}, behind {behind}, marks {lowest:?} to {highest:?}", case.name);
+    let mut outside = Vec::new();
+    for (at, time) in case.times.iter().enumerate() {
+        let mut shares: Vec<f64> = runs.iter().map(|run| run.shares[at]).collect();
+        let inside = |bands: &[Vec<ShareLocal>]| {
+            bands.iter().zip(&shares).filter(|(band, share)| band[at].has(**share)).count()
+        };
+        let (in_exact, in_rough) = (inside(&exact), inside(&rough));
+        shares.sort_by(f64::total_cmp);
+        let kernel = [0, shares.len() / 2, shares.len() - 1].map(|at| percent(shares[at]));
+        let line = format!(
+            "after {time} s: {in_exact} of {} inside {}, {in_rough} inside {}; kernel {}",
+            runs.len(),
+            mean(&exact, at),
+            mean(&rough, at),
+            kernel.join(" "),
+        );
+        println!("{FIGURE}{}: {line}", case.name);
+        if in_rough < least {
+            outside.push(line);
+        }
+    }
+    if outside.is_empty() { Ok(()) } else { Err(format!("{}: {}", case.name, outside.join("; "))) }
+}
+
+/// The mean of bands at one time, in percent.
+fn mean(bands: &[Vec<ShareLocal>], at: usize) -> String {
+    let of = |end: fn(&ShareLocal) -> f64| {
+        percent(bands.iter().map(|bands| end(&bands[at])).sum::<f64>() / bands.len() as f64)
+    };
+    [of(|band| band.low), of(|band| band.median), of(|band| band.high)].join(" ")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}", share * 100.0)
+}

@@ -1,0 +1,172 @@
+//! A program whose memory is on another node: it touches its pages at a rate of its own CPU time, and counts after a
+//! while how many have become local.
+
+use std::io::BufRead as _;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
+use nodewise_stats::random::Random;
+use nodewise_syscall::{NodeBuffer, PageKind, Task, affinity, pages};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+/// The word of this role.
+pub const PROGRAM: &str = "--course";
+/// Touches between two looks at the clock.
+const AT_ONCE: u64 = 16;
+/// The least time between two looks at the clock that can be a scan.
+const GAP: Duration = Duration::from_millis(1);
+const PAGE: usize = 4096;
+
+/// The words behind [`PROGRAM`].
+pub struct Words {
+    pub kib: u64,
+    /// The CPU that touches the memory first, and the one that works with it.
+    pub cpus: [CpuId; 2],
+    /// Whether a thread is started for the work.
+    pub is_started: bool,
+    pub sweeps: bool,
+    /// Touches in a second of CPU time.
+    pub rate: f64,
+    pub seed: u64,
+    /// CPU time at which pages are counted.
+    pub times: Vec<Duration>,
+}
+
+impl Words {
+    pub fn write(&self) -> Vec<String> {
+        let times: Vec<String> = self.times.iter().map(|time| time.as_millis().to_string()).collect();
+        let [first, second] = self.cpus.map(|cpu| cpu.to_string());
+        let switches = [self.is_started, self.sweeps].map(|is| is.to_string());
+        [PROGRAM.to_owned(), self.kib.to_string(), first, second]
+            .into_iter()
+            .chain(switches)
+            .chain([self.rate.to_string(), self.seed.to_string(), times.join("+")])
+            .collect()
+    }
+
+    fn read(words: &[String]) -> Self {
+        let cpu = |at: usize| CpuId::new(words[at].parse().expect("a CPU"));
+        let millis = |text: &str| Duration::from_millis(text.parse().expect("a time"));
+        Self {
+            kib: words[0].parse().expect("a size"),
+            cpus: [cpu(1), cpu(2)],
+            is_started: words[3] == "true",
+            sweeps: words[4] == "true",
+            rate: words[5].parse().expect("a rate"),
+            seed: words[6].parse().expect("a seed"),
+            times: words[7].split('+').map(millis).collect(),
+        }
+    }
+}
+
+fn run_on(cpu: CpuId) {
+    affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).expect("the CPU can be used");
+}
+
+/// CPU time of this thread.
+fn spent() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Takes memory, prints a line, and works once it reads one; prints how many pages were local.
+pub fn run(words: &[String]) {
+    let words = Words::read(words);
+    run_on(words.cpus[0]);
+    let buffer = NodeBuffer::new(Bytes::from_kib(words.kib), PageKind::Small, None).expect("memory");
+    run_on(words.cpus[1]);
+    println!("ready");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).expect("a line");
+    if words.is_started {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                run_on(words.cpus[1]);
+                work(&words, &buffer, Duration::ZERO);
+            });
+        });
+    } else {
+        work(&words, &buffer, spent());
+    }
+}
+
+/// Works from a CPU time of its thread on.
+fn work(words: &Words, buffer: &NodeBuffer, before: Duration) {
+    let (_, here) = affinity::current_cpu().expect("the CPU is known");
+    let count = buffer.length().get() / PAGE as u64;
+    let mut random = Random::stream(words.seed, u64::from(words.sweeps) + 1);
+    let start = random.below(count);
+    // What was due before it begins is left out.
+    let begin = (spent() - before).as_secs_f64();
+    let mut touched = (begin * words.rate) as u64;
+    let mut counts = Vec::new();
+    let (mut gaps, mut behind, mut last) = (Vec::new(), 0, None);
+    for time in &words.times {
+        loop {
+            let now = spent() - before;
+            if let Some(last) = last.replace(now) {
+                gaps.extend(Some(now - last).filter(|gap| *gap >= GAP));
+            }
+            let due = (now.min(*time).as_secs_f64() * words.rate) as u64;
+            behind = behind.max(due - touched);
+            for _ in 0..(due - touched).min(AT_ONCE) {
+                // Faults take time, too.
+                last = None;
+                let page = if words.sweeps { (start + touched) % count } else { random.below(count) };
+                std::hint::black_box(buffer.as_words()[page as usize * (PAGE / 8)]);
+                touched += 1;
+            }
+            if now >= *time && touched >= due {
+                counts.push(local(buffer, here));
+                last = None;
+                break;
+            }
+        }
+    }
+    // The longest are scans, which take about as long as each other.
+    let longest = gaps.iter().max().copied().unwrap_or_default();
+    let scans: Vec<f64> = gaps.iter().filter(|gap| **gap * 2 > longest).map(Duration::as_secs_f64).collect();
+    let result = json!({
+        "first_page": buffer.address() / PAGE,
+        "below_pages": scanned_below(buffer.address()) / PAGE,
+        "resident_pages": resident_pages(),
+        "before_s": before.as_secs_f64(),
+        "begin_s": begin,
+        "scans_s": scans,
+        "behind": behind,
+        "local_pages": counts,
+    });
+    println!("{result}");
+}
+
+fn local(buffer: &NodeBuffer, node: NodeId) -> u64 {
+    let addresses = pages::addresses(buffer.address(), buffer.length().get() as usize, PAGE);
+    pages::count(Task::CURRENT, addresses).expect("pages can be counted").on(node)
+}
+
+/// Pages of this process, those of files included.
+fn resident_pages() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("the own statm");
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("resident pages")
+}
+
+/// Bytes at lower addresses that scans of balancing look at: mappings with pages, but for files that are only read.
+fn scanned_below(address: usize) -> usize {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("the own smaps");
+    let (mut sum, mut length) = (0, 0);
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if let Some((start, end)) = first.split_once('-') {
+            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).expect("an address"));
+            let is_file = words.nth(2).is_some_and(|inode| inode != "0");
+            let can_write = second.contains('w');
+            let is_scanned = end <= address && !second.starts_with("---") && (can_write || !is_file);
+            length = if is_scanned { end - start } else { 0 };
+        } else if first == "Rss:" && second != "0" {
+            sum += length;
+        }
+    }
+    sum
+}

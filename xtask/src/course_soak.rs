@@ -1,0 +1,19 @@
+//! `course-soak`: far memory that follows its programs in a guest, beside the bands of the model.
+
+use std::path::Path;
+
+use anyhow::Result;
+use nodewise_lab::Arch;
+
+use crate::{program, setup};
+
+/// Fetches the kernel where it is missing, and plays every case; fails when a time has fewer than 27 of 30 runs in its band.
+pub fn run(root: &Path, kernel: &str, checks: &[String]) -> Result<()> {
+    setup::run(&[(kernel.to_owned(), Arch::X86)])?;
+    let mut command = program::lab_tests(root, &[]);
+    command.args(["--courses", "--times", &format!("--kernel={kernel}"), "course::"]);
+    if !checks.is_empty() {
+        command.arg(format!("--checks={}", checks.join(",")));
+    }
+    program::show(&mut command)
+}
