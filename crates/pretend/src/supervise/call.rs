@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
             Err(stop) => return Err(stop),
         };
         if end(&bytes).is_none() && in_page < LONGEST {
-            match self.read(address + in_page, LONGEST - in_page) {
+            match self.read(address.wrapping_add(in_page), LONGEST - in_page) {
                 Ok(more) => bytes.extend(more),
                 Err(Stop::Errno(_)) => return Ok(None),
                 Err(stop) => return Err(stop),

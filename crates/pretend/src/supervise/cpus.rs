@@ -16,14 +16,13 @@ impl World {
         (self.facts.nr_cpu_ids as u64).div_ceil(8 * WORD) * WORD
     }
 
-    /// The thread that an argument names; 0 is the caller.
-    fn named(&mut self, call: &Call<'_>) -> Result<u32, Stop> {
+    /// The thread that an argument names, and its process; 0 is the caller.
+    fn named(&mut self, call: &Call<'_>) -> Result<(u32, u32), Stop> {
         let thread = match call.argument(0) as u32 {
             0 => call.thread(),
             other => other,
         };
-        self.process_of(thread)?;
-        Ok(thread)
+        Ok((thread, self.process_of(thread)?))
     }
 
     /// `sched_setaffinity(2)`.
@@ -31,16 +30,18 @@ impl World {
         // An int in the kernel; a longer mask is read as far as the kernel's own goes.
         let length = u64::from(call.argument(1) as u32).min(self.mask_length());
         let mask = call.read(call.argument(2), length)?;
-        let thread = self.named(call)?;
+        let caller = self.process_of(call.thread())?;
+        self.processes.entry(caller).or_default().is_inside = true;
+        let (thread, process) = self.named(call)?;
         let cpus = CpuSet::from_native_words(&words(&mask)).intersection(&self.facts.cpus);
         if cpus.is_empty() {
             return Err(Stop::Errno(EINVAL));
         }
-        let process = self.process_of(thread)?;
         self.settle(process, thread, &ALL)?;
-        // On the CPUs that both have, what the program learns without a call is right, too.
+        // On the CPUs that both have, what the program learns without a call is right, too. Other programs stay where they are.
+        let is_inside = self.processes.get(&process).is_some_and(|process| process.is_inside);
         let common = cpus.intersection(&self.real_cpus);
-        if let Some(task) = Task::new(thread).filter(|_| !common.is_empty()) {
+        if let Some(task) = Task::new(thread).filter(|_| is_inside && !common.is_empty()) {
             let _ = affinity::set_cpus(task, &common);
         }
         if let Some(known) = self.threads.get_mut(&thread) {
@@ -55,9 +56,9 @@ impl World {
         if length * 8 < u64::from(self.facts.nr_cpu_ids) || length % WORD != 0 {
             return Err(Stop::Errno(EINVAL));
         }
-        let thread = self.named(call)?;
+        let (thread, _) = self.named(call)?;
         let length = length.min(self.mask_length());
-        let mask = mask_bytes(&self.threads[&thread].own.cpus.to_words(0), length);
+        let mask = mask_bytes(&self.own(thread).cpus.to_words(0), length);
         call.write(call.argument(2), &mask)?;
         Ok(length as i64)
     }

@@ -70,7 +70,7 @@ impl World {
     /// The real file with the CPUs and nodes of the machine.
     fn status_text(&self, thread: u32) -> Result<String, Stop> {
         let bytes = std::fs::read(format!("{}/status", paths::process(thread))).map_err(|_| Stop::Kernel)?;
-        let own = &self.threads[&thread].own;
+        let own = self.own(thread);
         let mems = &self.facts.with_memory;
         let (cpu_bits, node_bits) = (self.facts.nr_cpu_ids, self.facts.architecture.max_nodes());
         let mut text = String::new();
@@ -97,7 +97,7 @@ impl World {
         let mut text = String::new();
         for vma in &vmas {
             for (bytes, policy) in self.pieces(process, vma) {
-                let own = &self.threads[&thread].own.policy;
+                let own = &self.own(thread).policy;
                 // As the kernel does: the thread's where the mapping has none.
                 let policy = policy.as_ref().unwrap_or(own).reported();
                 let policy = if policy.mode == PolicyMode::Default {

@@ -55,12 +55,12 @@ impl World {
         let toucher = if process == own { call.thread() } else { process };
         for first in (0..count).step_by(BATCH as usize) {
             let number = (count - first).min(BATCH);
-            let addresses = call.read(pages_at + 8 * first, 8 * number)?;
+            let addresses = call.read(pages_at.wrapping_add(8 * first), 8 * number)?;
             let addresses: Vec<u64> = numbers(&addresses, u64::from_ne_bytes);
             let nodes = match nodes_at {
                 0 => None,
                 at => {
-                    let bytes = call.read(at + 4 * first, 4 * number)?;
+                    let bytes = call.read(at.wrapping_add(4 * first), 4 * number)?;
                     let nodes: Vec<i32> = numbers(&bytes, i32::from_ne_bytes);
                     let process = named.clone();
                     self.check(
@@ -73,7 +73,7 @@ impl World {
             };
             let statuses = self.locate(process, toucher, &addresses, nodes.as_deref())?;
             let bytes: Vec<u8> = statuses.iter().flat_map(|status| status.to_ne_bytes()).collect();
-            call.write(status_at + 4 * first, &bytes)?;
+            call.write(status_at.wrapping_add(4 * first), &bytes)?;
         }
         Ok(0)
     }

@@ -31,7 +31,7 @@ impl World {
             with_memory: &facts.with_memory,
             nr_node_ids: facts.nr_node_ids,
             is_privileged: self.may_move_others(thread),
-            policy: &self.threads[&thread].own.policy,
+            policy: &self.own(thread).policy,
             mappings,
         };
         Ok(calls::check(call, &caller)?)
@@ -73,7 +73,8 @@ impl World {
             call.write(mode_at, &mode.to_ne_bytes())?;
         }
         if mask_at != 0 {
-            let length = (maxnode - 1).next_multiple_of(64) / 8;
+            // As `check` has it: the largest number is rounded up to 0.
+            let length = maxnode.wrapping_sub(1).checked_next_multiple_of(64).unwrap_or(0) / 8;
             call.write(mask_at, &mask_bytes(&nodes.to_words(0), length))?;
         }
         Ok(0)
@@ -87,7 +88,7 @@ impl World {
         vma: Option<&Vma>,
         (address, flags): (u64, u64),
     ) -> (u32, NodeSet) {
-        let own = &self.threads[&thread].own.policy;
+        let own = &self.own(thread).policy;
         let piece = vma.and_then(|vma| {
             self.pieces(process, vma).into_iter().find(|(bytes, _)| bytes.contains(&address))
         });

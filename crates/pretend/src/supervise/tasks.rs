@@ -76,6 +76,11 @@ impl World {
         Ok(process)
     }
 
+    /// Policy and CPUs of a thread; of one that has ended meanwhile those of a program that inherited nothing.
+    pub fn own(&self, thread: u32) -> Inherited {
+        self.threads.get(&thread).map_or_else(|| self.fresh(), |known| known.own.clone())
+    }
+
     /// Policy and CPUs of a program that inherited nothing.
     fn fresh(&self) -> Inherited {
         Inherited { policy: Policy::DEFAULT, cpus: self.facts.cpus.clone() }
@@ -90,7 +95,9 @@ impl World {
         // A child that has become another program has its parent's policy and none of its memory.
         let own = known.filter(|known| known.space.image == image).map(|known| known.space.own.inherited());
         let space = Space { image, own: own.unwrap_or_default() };
-        if let Some(mut before) = self.processes.insert(process, Process { starter: None, space }) {
+        let is_inside = known.is_some_and(|known| known.is_inside);
+        if let Some(mut before) = self.processes.insert(process, Process { starter: None, is_inside, space })
+        {
             before.space.own.release(ALL, &mut self.memory);
         }
         inherited.or_else(|| self.orphans.get(&session).cloned()).unwrap_or_else(|| self.fresh())
@@ -99,7 +106,8 @@ impl World {
     /// A thread is about to start another, or a process.
     pub fn note_start(&mut self, thread: u32) -> Result<(), Stop> {
         let process = self.process_of(thread)?;
-        let own = self.threads[&thread].own.clone();
+        self.processes.entry(process).or_default().is_inside = true;
+        let own = self.own(thread);
         let starter = self.processes.get(&process).and_then(|process| process.starter.as_ref());
         if starter != Some(&own) {
             // Those that were started before inherited something else.

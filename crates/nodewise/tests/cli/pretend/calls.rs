@@ -127,6 +127,20 @@ fn numactl_binds_to_nodes_that_are_not_there() {
 }
 
 #[test]
+fn processes_outside_stay_on_their_cpus() {
+    if !can_separate() || !has("taskset", "util-linux") {
+        return;
+    }
+    let own = affinity::cpus(Task::CURRENT).unwrap();
+    let pid = std::process::id().to_string();
+    // Twice: it is known the second time.
+    let script = format!("taskset -p {pid}; taskset -pc 0 {pid}; taskset -pc 0 {pid}");
+    let ran = on(SPEC, &["sh", "-c", &script]).ok();
+    assert!(ran.contains("new affinity list: 0"), "{ran}");
+    assert_eq!(affinity::cpus(Task::CURRENT).unwrap(), own);
+}
+
+#[test]
 fn children_have_the_policy_of_a_parent_that_has_ended() {
     if !can_separate() || !has("numactl", "numactl") {
         return;

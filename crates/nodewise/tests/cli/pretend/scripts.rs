@@ -12,7 +12,7 @@ use crate::nodewise::path;
 const MACHINES: [&str; 3] =
     ["2x(2c2t 8G) (4G); dist=10,21,17/21,10,28/17,28,10", "4x(3c 2G); dist=20", "(40c 8G) (2G) (8c 4G)"];
 /// Scripts of each kind and machine.
-const COUNT: u64 = 40;
+const COUNT: u64 = 34;
 
 /// A script without what belongs to the whole system, and without children that write: which of two has the copy
 /// of a page cannot be seen from outside.
