@@ -89,7 +89,7 @@ pub struct Thread {
 pub struct Process {
     /// Policy and CPUs of threads and children that have not called yet: those of the thread that started one last.
     pub starter: Option<Inherited>,
-    /// Whether it was started in this machine, as far as is known. Processes outside can be named in calls, too.
+    /// Whether the process was started in this machine, as far as is known. Processes outside can be named in calls, too.
     pub is_inside: bool,
     pub space: Space,
 }
