@@ -116,6 +116,11 @@ pub const LONG: &[(&str, Check)] = &[
     ("page_cache_that_is_not_on_the_disk_yet_makes_room_too", cache::dirty),
     ("the_process_that_is_killed_is_the_one_that_explain_names", oom::victim),
     ("rules_of_udev_fill_the_pools_of_huge_pages", udev::pools),
+];
+
+/// Scripts that change limits, weights and swap again and again, and have programs killed: last, because their messages push
+/// those of the start out of the kernel's log.
+const SCRIPTS: &[(&str, Check)] = &[
     ("drawn_scripts_of_further_kinds_end_as_the_model_says", scripts::kinds),
     ("a_rule_of_the_model_that_is_wrong_is_found_in_few_calls", scripts::wrong_rule),
     ("a_wrong_rule_of_huge_pages_threads_or_pools_is_found_in_few_calls", scripts::wrong_rules_of_kinds),
@@ -140,7 +145,6 @@ const RUNNING: &[(&str, Check)] = &[
     ("top_has_the_program_with_the_most_stranded_memory_first", top::offender_first),
     ("intervals_of_drawn_pages_hold_the_true_share", running::drawn_pages),
     ("pages_that_balancing_moves_are_counted_as_the_kernel_counts_them", running::balancing),
-    ("far_memory_becomes_local_in_the_bands_of_the_model", course::short),
     ("counters_of_nodes_are_the_differences_of_the_kernels", running::counters),
     ("a_right_that_is_missing_is_named_with_what_gives_it", running::rights),
     ("nothing_is_wrong_with_a_healthy_system", doctor::healthy),
@@ -157,6 +161,7 @@ const RUNNING: &[(&str, Check)] = &[
     ("an_applied_advice_brings_memory_to_its_program_and_is_taken_back", advise::applied),
     ("an_applied_advice_keeps_threads_with_their_memory_and_is_taken_back", advise::applied_to_threads),
     ("an_applied_advice_leaves_a_policy_and_writes_a_drop_in_for_the_unit", advise::applied_to_unit),
+    ("far_memory_becomes_local_in_the_bands_of_the_model", course::short),
 ];
 
 /// On a machine that memory is plugged into.
@@ -431,7 +436,7 @@ type Checks = &'static [(&'static str, Check)];
 
 /// Extents with their words on a command line and their checks.
 const EXTENTS: &[(Extent, &str, &[Checks])] = &[
-    (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL]),
+    (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL, SCRIPTS]),
     (Extent::Short, "short", &[PLACEMENT, CHECKS, MODEL]),
     (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING]),
     (Extent::Own, "own", &[PLACEMENT, MODEL]),
