@@ -94,12 +94,12 @@ impl World {
 
     fn numa_maps(&mut self, process: u32, thread: u32) -> Result<String, Stop> {
         let vmas = self.settle(process, thread, &ALL).map_err(|_| Stop::Kernel)?;
+        let own = self.own(thread).policy;
         let mut text = String::new();
         for vma in &vmas {
             for (bytes, policy) in self.pieces(process, vma) {
-                let own = &self.own(thread).policy;
                 // As the kernel does: the thread's where the mapping has none.
-                let policy = policy.as_ref().unwrap_or(own).reported();
+                let policy = policy.as_ref().unwrap_or(&own).reported();
                 let policy = if policy.mode == PolicyMode::Default {
                     "default".to_owned()
                 } else {

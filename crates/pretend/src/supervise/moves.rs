@@ -24,12 +24,14 @@ fn numbers<T, const BYTES: usize>(bytes: &[u8], read: impl Fn([u8; BYTES]) -> T)
 
 impl World {
     /// The process that an argument names, and how a check sees it.
-    fn target(&mut self, call: &Call<'_>, pid: u32) -> Result<(u32, Process), Stop> {
-        let own = self.process_of(call.thread())?;
+    fn target(&mut self, own: u32, pid: u32) -> Result<(u32, Process), Stop> {
         if pid == 0 {
             return Ok((own, Process::Own));
         }
-        let process = self.process_of(pid)?;
+        let process = match self.process_of(pid) {
+            Err(Stop::Errno(_)) => return Ok((own, Process::Missing)),
+            found => found?,
+        };
         let allowed = self.facts.with_memory.clone();
         // May the supervisor look, who has the program's own user?
         let is_open = super::space::vmas(process, &(0..1)).is_ok();
@@ -44,12 +46,7 @@ impl World {
             return Err(Stop::Errno(E2BIG));
         }
         let own = self.process_of(call.thread())?;
-        let target = self.target(call, pid as u32);
-        let (process, named) = match target {
-            Ok(target) => target,
-            Err(Stop::Errno(_)) => (own, Process::Missing),
-            Err(stop) => return Err(stop),
-        };
+        let (process, named) = self.target(own, pid as u32)?;
         let nothing = calls::Call::Move { process: named.clone(), nodes: None, flags: flags as u32 };
         self.check(&nothing, call.thread(), &[])?;
         let toucher = if process == own { call.thread() } else { process };
@@ -157,11 +154,7 @@ impl World {
             std::array::from_fn::<u64, 6, _>(|number| call.argument(number));
         let (old, new) = (call.node_mask(old_at, maxnode)?, call.node_mask(new_at, maxnode)?);
         let own = self.process_of(call.thread())?;
-        let (process, named) = match self.target(call, pid as u32) {
-            Ok(target) => target,
-            Err(Stop::Errno(_)) => (own, Process::Missing),
-            Err(stop) => return Err(stop),
-        };
+        let (process, named) = self.target(own, pid as u32)?;
         let checked = calls::Call::Migrate { process: named, old: old.clone(), new: new.clone() };
         self.check(&checked, call.thread(), &[])?;
         let max_nodes = self.facts.architecture.max_nodes();

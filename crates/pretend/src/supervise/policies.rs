@@ -14,7 +14,7 @@ use super::world::World;
 /// Bytes of a page in arguments.
 const PAGE: u64 = 4096;
 
-/// The kernel's own limit for addresses in this module: behind it nothing is mapped.
+/// The page that has an address.
 fn page_at(address: u64) -> Range<u64> {
     let start = address - address % PAGE;
     start..start.saturating_add(PAGE)

@@ -4,7 +4,7 @@ use nodewise_machine::{CpuId, Pid};
 use nodewise_model::policy::set::Policy;
 use nodewise_source::parse::pid_stat;
 use nodewise_source::paths;
-use nodewise_source::process::claims;
+use nodewise_source::process::{self, claims};
 
 use super::call::{ESRCH, Stop};
 use super::space::{ALL, Space};
@@ -56,7 +56,7 @@ impl World {
     /// The process of a thread, which is known from now on.
     ///
     /// # Errors
-    /// `ESRCH`: there is no such thread.
+    /// `ESRCH`: the thread does not exist.
     pub fn process_of(&mut self, thread: u32) -> Result<u32, Stop> {
         let (started, _) = began(thread).ok_or(Stop::Errno(ESRCH))?;
         if let Some(known) = self.threads.get(&thread).filter(|known| known.started == started) {
@@ -168,8 +168,8 @@ impl World {
     /// Whether a thread has `CAP_SYS_NICE`.
     pub fn may_move_others(&self, thread: u32) -> bool {
         const CAP_SYS_NICE: u64 = 1 << 23;
-        let status = read(thread, "status").unwrap_or_default();
-        let rights = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or_default();
-        u64::from_str_radix(rights.trim(), 16).is_ok_and(|rights| rights & CAP_SYS_NICE != 0)
+        let status = process::status(&self.here, Pid::new(thread)).ok().flatten();
+        let rights = status.and_then(|status| status.value.effective_capabilities);
+        rights.is_some_and(|rights| rights & CAP_SYS_NICE != 0)
     }
 }
