@@ -6,8 +6,10 @@ use crate::mappings::{Found, MOST_LABELS};
 use crate::nodes::Nodes;
 use crate::pages::zeroed;
 use crate::phases::MOST_PHASES;
+use crate::recent::{RecentLines, bytes_of};
 use crate::streams::Streams;
 use crate::tasks::MOST_THREADS;
+use crate::writers::{LineKey, Writers, Writes};
 
 /// Numbers of a cell: lines read for each size of the cache, then lines written back, then those of the lines read that
 /// were read in order.
@@ -29,21 +31,11 @@ impl Geometry {
     }
 }
 
-/// A line that was accessed just now, by its virtual address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Recent {
-    /// One more than its number; 0 stands for none.
-    tag: u64,
-    is_written: bool,
-}
-
-/// No line. A CPU that has not begun is zero, so that the library has no image of it.
-const NONE: Recent = Recent { tag: 0, is_written: false };
-
 /// An access as QEMU reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub address: u64,
+    /// Of a read that does not reach the next line, any number that does not either.
     pub bytes: u64,
     pub is_write: bool,
 }
@@ -61,7 +53,7 @@ pub trait Guest {
 }
 
 /// No mapping.
-const NOWHERE: Found = Found { start: 0, end: 0, label: 0 };
+const NOWHERE: Found = Found { start: 0, end: 0, label: 0, is_shared: false };
 
 /// A CPU.
 pub struct Cpu {
@@ -72,9 +64,8 @@ pub struct Cpu {
     /// For each phase, lines read for each size of the cache, for each label of a mapping and column of memory.
     parts: [Option<&'static mut [u64]>; MOST_PHASES],
     columns: usize,
-    /// The last two lines, the latest first: loops that go over two arrays are half of all programs, and what is found here
-    /// needs no physical address. In the caches such a line stays where it was in the order, which is one place away at most.
-    recent: [Recent; 2],
+    recent: RecentLines,
+    writers: Writers,
     /// Arrays that the thread goes over.
     streams: Streams,
     /// The thread that runs here, if it is counted.
@@ -96,7 +87,8 @@ impl Cpu {
             cells: [const { None }; MOST_PHASES],
             parts: [const { None }; MOST_PHASES],
             columns: 0,
-            recent: [NONE; 2],
+            recent: RecentLines::new(),
+            writers: Writers::new(),
             streams: Streams::new(),
             thread: None,
             task: 0,
@@ -119,12 +111,23 @@ impl Cpu {
         if thread.is_some() {
             self.columns = nodes.count() + 1;
         }
+        // Other address spaces have other lines at the same addresses.
+        self.leave_lines();
         self.task = task;
         self.thread = thread;
-        // Other address spaces have other lines at the same addresses.
-        self.recent = [NONE; 2];
         self.streams = Streams::new();
         self.enter(0);
+    }
+
+    /// Nothing runs here any more.
+    pub fn end(&mut self) {
+        self.leave_lines();
+    }
+
+    /// The lines that were accessed last are none any more.
+    fn leave_lines(&mut self) {
+        let left = self.recent.leave();
+        left.for_each(|writes| self.writers.add(&writes));
     }
 
     /// The task that runs here has this address space.
@@ -140,36 +143,59 @@ impl Cpu {
             return;
         }
         let Access { address, bytes, is_write } = access;
-        let last = address + (bytes - 1);
-        if address >> 6 == last >> 6 {
-            if !self.is_recent(address >> 6, is_write)
-                && let Some(place) = guest.physical(address)
-            {
-                self.line(place >> 6, access, nodes, guest);
-            }
-            return;
+        let (line, last) = (address >> 6, address + (bytes - 1));
+        if line != last >> 6 {
+            return self.access_two(access, nodes, guest);
         }
-        let Some(place) = guest.physical(address) else { return };
-        self.line(place >> 6, access, nodes, guest);
-        // What goes over the end of a page is elsewhere in memory, at an address that QEMU does not give.
-        if address >> 12 == last >> 12 {
-            self.line((place + (bytes - 1)) >> 6, Access { address: last, ..access }, nodes, guest);
+        if !self.recent.knows(line, is_write) {
+            let Some(place) = guest.physical(address) else { return };
+            self.line(place >> 6, access, nodes, guest);
+            let left = self.recent.enter(line, is_write);
+            left.into_iter().for_each(|writes| self.writers.add(&writes));
+        }
+        if is_write {
+            if self.recent.is_unwritten() {
+                let whose = self.whose(address, guest);
+                self.recent.begin(whose);
+            }
+            self.recent.write(bytes_of(address, bytes));
         }
     }
 
-    /// Whether the line is one of the last two, and a write to it changes nothing in the caches; makes it the last.
-    #[inline]
-    fn is_recent(&mut self, line: u64, is_write: bool) -> bool {
-        let tag = line + 1;
-        let place = self.recent.iter().position(|recent| recent.tag == tag);
-        let known = place.map(|place| self.recent[place]);
-        let is_known = known.is_some_and(|recent| recent.is_written || !is_write);
-        let now = Recent { tag, is_written: is_write || known.is_some_and(|recent| recent.is_written) };
-        if place != Some(0) {
-            self.recent[1] = self.recent[0];
+    /// An access that reaches two lines.
+    fn access_two(&mut self, access: Access, nodes: &Nodes, guest: &impl Guest) {
+        let Access { address, bytes, is_write } = access;
+        let last = address + (bytes - 1);
+        let Some(place) = guest.physical(address) else { return };
+        self.line(place >> 6, access, nodes, guest);
+        if is_write {
+            self.written(address, bytes_of(address, bytes), guest);
         }
-        self.recent[0] = now;
-        is_known
+        // What goes over the end of a page is elsewhere in memory, at an address that QEMU does not give.
+        if address >> 12 == last >> 12 {
+            self.line((place + (bytes - 1)) >> 6, Access { address: last, ..access }, nodes, guest);
+            if is_write {
+                self.written(last, bytes_of(0, (last & 63) + 1), guest);
+            }
+        }
+    }
+
+    /// A write to bytes of a line that is not kept among the latest.
+    fn written(&mut self, address: u64, bytes: u64, guest: &impl Guest) {
+        let writes = Writes { bytes, count: 1, ..self.whose(address, guest) };
+        self.writers.add(&writes);
+    }
+
+    /// Who writes to what, at an address.
+    fn whose(&mut self, address: u64, guest: &impl Guest) -> Writes {
+        let (line, found) = (address >> 6, self.found(address, guest));
+        let key = match guest.physical(address).filter(|_| found.is_shared) {
+            Some(place) => LineKey::Shared(place >> 6),
+            None => LineKey::Private(line),
+        };
+        let number = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+        let (thread, label) = (number(self.thread.unwrap_or(0)), number(found.label));
+        Writes { key: key.word(), line, thread, label, ..Writes::NONE }
     }
 
     /// An access to a line of physical memory.
@@ -222,6 +248,11 @@ impl Cpu {
     }
 
     fn label(&mut self, address: u64, guest: &impl Guest) -> usize {
+        self.found(address, guest).label
+    }
+
+    /// The mapping of an address.
+    fn found(&mut self, address: u64, guest: &impl Guest) -> Found {
         let version = guest.version();
         if version != self.version {
             self.version = version;
@@ -229,12 +260,17 @@ impl Cpu {
         }
         let known = self.found.iter().find(|found| found.start <= address && address < found.end);
         if let Some(found) = known {
-            return found.label;
+            return *found;
         }
-        let Some(found) = guest.mapping(self.space, address) else { return 0 };
+        let Some(found) = guest.mapping(self.space, address) else { return NOWHERE };
         self.found.copy_within(..3, 1);
         self.found[0] = found;
-        found.label
+        found
+    }
+
+    /// Lines that were written to here; complete after [`Cpu::end`].
+    pub const fn writers(&self) -> &Writers {
+        &self.writers
     }
 
     /// Lines read in a phase of the mappings with a label, for each column of memory, by size of the cache; nothing where no
@@ -290,7 +326,7 @@ mod tests {
         fn mapping(&self, space: u64, address: u64) -> Option<Found> {
             let (start, end, label) =
                 if address < 1 << 20 { (0, 1 << 20, 1) } else { (1 << 20, u64::MAX, 2) };
-            (space == 5).then_some(Found { start, end, label })
+            (space == 5).then_some(Found { start, end, label, is_shared: false })
         }
 
         fn version(&self) -> u64 {
@@ -404,6 +440,44 @@ mod tests {
         assert_eq!((cells(0, 12), cells(2, 12)), (Some([0, 0]), None));
         let parts = |phase| cpu.parts(phase, 0).map(|part| part[0]).sum::<u64>();
         assert_eq!([parts(0), parts(1)], [1, ((5 << 20) - (1 << 12)) / 64]);
+    }
+
+    #[test]
+    fn bytes_that_threads_write_to_are_gathered_by_line() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(7), &nodes);
+        cpu.enter(5);
+        let mut write =
+            |address, bytes| cpu.access(Access { address, bytes, is_write: true }, &nodes, &Plain);
+        for _ in 0..60 {
+            write(4096, 4);
+            write(8192 + 60, 8);
+            write(12288 - 4, 8);
+        }
+        cpu.end();
+        let mut other = Cpu::new();
+        other.run(2, Some(8), &nodes);
+        other.enter(5);
+        let mut found = Vec::new();
+        for address in [4096, 8192, 8256, 12224, 12288] {
+            for _ in 0..60 {
+                other.access(Access { address, bytes: 1, is_write: true }, &nodes, &Plain);
+            }
+        }
+        other.end();
+        let each = |cpu: usize, writes: &Writes| {
+            if cpu == 0 {
+                found.push((writes.line << 6, writes.bytes, writes.count, writes.thread, writes.label));
+            }
+            Ok::<(), ()>(())
+        };
+        crate::writers::shared([&cpu, &other].into_iter().map(Cpu::writers), |_, _| true, each).unwrap();
+        found.sort_unstable();
+        let upper = 0xf << 60;
+        assert_eq!(
+            found,
+            [(4096, 0xf, 60, 7, 1), (8192, upper, 60, 7, 1), (8256, 0xf, 60, 7, 1), (12224, upper, 60, 7, 1)]
+        );
     }
 
     #[test]

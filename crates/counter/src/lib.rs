@@ -13,7 +13,8 @@
 //!
 //! - `mark.rs` marks: a no-op with arguments by which the guest speaks to the plugin
 //! - `cache.rs` a cache with least-recently-used replacement; `cpu.rs` a CPU with its caches and its counts;
-//!   `streams.rs` which lines are read in order
+//!   `recent.rs` the lines that it accessed last; `streams.rs` which lines are read in order; `writers.rs` which threads write
+//!   to a line
 //! - `tasks.rs` which of the guest's tasks are counted; `mappings.rs` whose an address is; `nodes.rs` the node of a physical address
 //! - `phases.rs` phases that the program names
 //! - `report.rs` the counts as text; `sink.rs` a file to write it to
@@ -40,6 +41,8 @@ mod phases;
 #[cfg_attr(test, expect(dead_code, reason = "only QEMU calls it; here it is compiled for its lints"))]
 mod qemu;
 #[cfg(any(test, feature = "plugin"))]
+mod recent;
+#[cfg(any(test, feature = "plugin"))]
 mod report;
 #[cfg(any(test, feature = "plugin"))]
 mod sink;
@@ -49,6 +52,8 @@ mod state;
 mod streams;
 #[cfg(any(test, feature = "plugin"))]
 mod tasks;
+#[cfg(any(test, feature = "plugin"))]
+mod writers;
 
 /// The shared library for QEMU; empty on architectures for which the lab builds no guests.
 #[cfg(not(feature = "plugin"))]

@@ -34,6 +34,8 @@ pub struct Label {
     pub tgid: u32,
     /// A [`MappingKind`], as a number, for which zero is a value.
     pub kind: u8,
+    /// Whether other processes that map the file see what is written: 1, or 0.
+    pub is_shared: u8,
     /// The name of the file; the rest is zero.
     pub name: [u8; NAME],
 }
@@ -60,6 +62,8 @@ pub struct Found {
     pub start: u64,
     pub end: u64,
     pub label: usize,
+    /// Whether other processes see what is written there.
+    pub is_shared: bool,
 }
 
 /// The mappings of all processes.
@@ -91,7 +95,8 @@ impl Mappings {
     pub fn find(&self, space: u64, address: u64) -> Option<Found> {
         let holds = |range: &&Range| range.space == space && range.start <= address && address < range.end;
         let range = self.ranges().iter().rev().find(holds)?;
-        Some(Found { start: range.start, end: range.end, label: range.label })
+        let is_shared = self.labels().get(range.label).is_some_and(|label| label.is_shared != 0);
+        Some(Found { start: range.start, end: range.end, label: range.label, is_shared })
     }
 
     /// A page of a mapping is used: `true` if that was not known.
@@ -171,7 +176,7 @@ mod tests {
     fn label(tgid: u32, kind: MappingKind, text: &str) -> Label {
         let mut name = [0; NAME];
         name[..text.len()].copy_from_slice(text.as_bytes());
-        Label { tgid, kind: kind as u8, name }
+        Label { tgid, kind: kind as u8, is_shared: 0, name }
     }
 
     #[test]

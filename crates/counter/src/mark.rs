@@ -117,6 +117,8 @@ pub enum Field {
     HeapStart = 12,
     HeapEnd = 13,
     Stack = 14,
+    /// Flags of a mapping.
+    Flags = 15,
 }
 
 impl Field {
@@ -124,7 +126,7 @@ impl Field {
     ///
     /// # Source
     /// `linux/sched.h`, `linux/mm_types.h`, `linux/fs.h`, `linux/path.h`, `linux/dcache.h`; Linux 6.1 to 6.18.
-    pub const ALL: [(Self, (&'static str, &'static str)); 15] = [
+    pub const ALL: [(Self, (&'static str, &'static str)); 16] = [
         (Self::Pid, ("task_struct", "pid")),
         (Self::Tgid, ("task_struct", "tgid")),
         (Self::Comm, ("task_struct", "comm")),
@@ -140,6 +142,7 @@ impl Field {
         (Self::HeapStart, ("mm_struct", "start_brk")),
         (Self::HeapEnd, ("mm_struct", "brk")),
         (Self::Stack, ("mm_struct", "start_stack")),
+        (Self::Flags, ("vm_area_struct", "vm_flags")),
     ];
 }
 

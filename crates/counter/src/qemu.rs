@@ -344,9 +344,10 @@ extern "C" fn on_write(cpu: c_uint, access: u32, address: u64, _: *mut c_void) {
 /// User code accesses memory.
 #[inline]
 fn on_access(cpu: c_uint, access: u32, address: u64, is_write: bool) {
-    // No access is longer than 16 bytes; those that cannot reach the next line need not be measured.
+    // No access is longer than 16 bytes; reads that cannot reach the next line need not be measured.
+    let is_measured = is_write || address & 63 > 48;
     // SAFETY: QEMU's word for the access, during its callback.
-    let bytes = if address & 63 > 48 { 1 << unsafe { api::qemu_plugin_mem_size_shift(access) } } else { 1 };
+    let bytes = if is_measured { 1 << unsafe { api::qemu_plugin_mem_size_shift(access) } } else { 1 };
     with_cpu(cpu, |cpu| cpu.access(Access { address, bytes, is_write }, nodes(), &Accessed(access)));
 }
 
@@ -358,7 +359,11 @@ extern "C" fn on_end(_: u64, _: *mut c_void) {
     }
     // SAFETY: the path is the end of a word of QEMU's, which ends with a NUL and lives as long as QEMU.
     let Some(mut sink) = Sink::create(unsafe { CStr::from_ptr(path) }) else { return };
-    // SAFETY: the CPUs have stopped, so no thread changes them.
+    for cpu in &CPUS {
+        // SAFETY: the CPUs have stopped, so no thread uses them.
+        unsafe { &mut *cpu.get() }.end();
+    }
+    // SAFETY: as above.
     let cpus = CPUS.iter().map(|cpu| unsafe { &*cpu.get() });
     TASKS.with(|tasks| {
         MAPPINGS.with(|mappings| {

@@ -7,9 +7,10 @@ use crate::cpu::{COUNTS, Cpu, Geometry};
 use crate::mappings::{Label, Mappings};
 use crate::phases::Phases;
 use crate::tasks::{Tasks, Thread};
+use crate::writers::{Writes, shared};
 
 /// The first line: the form of the text.
-pub const FIRST: &str = "nodewise-counter 3";
+pub const FIRST: &str = "nodewise-counter 4";
 
 /// Everything that is written.
 pub struct CountReport<'a> {
@@ -24,9 +25,10 @@ pub struct CountReport<'a> {
 impl CountReport<'_> {
     /// Writes what was counted on these CPUs.
     ///
-    /// `cache WAYS SIZE...`, `lost THREADS PHASES`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
+    /// `cache WAYS SIZE...`, `lost THREADS PHASES LINES`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
     /// PID TGID NAME`, `cell PHASE THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping
-    /// NUMBER PROCESS KIND NAME`, `part PHASE MAPPING CPU NODE READ...`.
+    /// NUMBER PROCESS KIND SHARED NAME`, `part PHASE MAPPING CPU NODE READ...`, `writer KEY MAPPING ADDRESS CPU THREAD COUNT BYTES` of lines
+    /// that several threads write to, with `KEY`, `ADDRESS` and `BYTES` in hexadecimal digits.
     pub fn write<'c>(
         &self,
         out: &mut impl Write,
@@ -35,7 +37,8 @@ impl CountReport<'_> {
         writeln!(out, "{FIRST}")?;
         write!(out, "cache {}", self.geometry.ways)?;
         numbers(out, self.geometry.sizes().map(|size| size as u64))?;
-        writeln!(out, "lost {} {}", self.tasks.lost, self.phases.lost)?;
+        let lost_lines: u64 = cpus.clone().map(|cpu| cpu.writers().lost).sum();
+        writeln!(out, "lost {} {} {lost_lines}", self.tasks.lost, self.phases.lost)?;
         for (number, name) in self.phases.names().iter().enumerate() {
             write!(out, "phase {number} ")?;
             text(out, name)?;
@@ -57,7 +60,18 @@ impl CountReport<'_> {
                 }
             }
         }
+        let are_same = |one: &Writes, other: &Writes| self.are_same(one, other);
+        shared(cpus.map(Cpu::writers), are_same, |cpu, writes| writer(out, cpu, writes))?;
         writeln!(out, "end")
+    }
+
+    /// Whether a line of this number is the same memory for two threads: in the same mapping of a process, or in one of the same
+    /// file that processes share. Where a mapping is not known, nothing is.
+    fn are_same(&self, one: &Writes, other: &Writes) -> bool {
+        let label = |writes: &Writes| self.mappings.labels().get(usize::from(writes.label));
+        let (Some(first), Some(second)) = (label(one), label(other)) else { return false };
+        let both_shared = first.is_shared != 0 && second.is_shared != 0;
+        one.label != 0 && (one.label == other.label || both_shared && first.name == second.name)
     }
 
     fn cells<'c>(
@@ -84,8 +98,13 @@ fn named(out: &mut impl Write, number: usize, thread: &Thread) -> fmt::Result {
 }
 
 fn mapping(out: &mut impl Write, number: usize, label: &Label) -> fmt::Result {
-    write!(out, "mapping {number} {} {} ", label.tgid, label.kind)?;
+    write!(out, "mapping {number} {} {} {} ", label.tgid, label.kind, label.is_shared)?;
     text(out, &label.name)
+}
+
+fn writer(out: &mut impl Write, cpu: usize, writes: &Writes) -> fmt::Result {
+    let Writes { key, line, bytes, count, thread, label } = writes;
+    writeln!(out, "writer {key:x} {label} {:x} {cpu} {thread} {count} {bytes:x}", line << 6)
 }
 
 /// A text up to its NUL, in hexadecimal digits; `-` for an empty one.
@@ -115,7 +134,12 @@ mod tests {
         }
 
         fn mapping(&self, _: u64, address: u64) -> Option<Found> {
-            Some(Found { start: address, end: address + 1, label: usize::from(address > 0) })
+            Some(Found {
+                start: address,
+                end: address + 1,
+                label: usize::from(address > 0),
+                is_shared: false,
+            })
         }
 
         fn version(&self) -> u64 {
@@ -140,12 +164,18 @@ mod tests {
         let mut mappings = Mappings::new();
         let mut name = [0; NAME];
         name[0] = b'x';
-        mappings.add(1, 0, 1, 0, || Label { tgid: 3, kind: 4, name });
+        mappings.add(1, 0, 1, 0, || Label { tgid: 3, kind: 4, is_shared: 0, name });
         let mut cpus = [Cpu::new(), Cpu::new()];
         for (cpu, thread, address) in [(0, 0, 0), (1, 0, 1 << 20), (1, 1, 5 << 20)] {
             cpus[cpu].begin(geometry);
             cpus[cpu].run(7, Some(thread), &nodes);
             cpus[cpu].access(Access { address, bytes: 1, is_write: true }, &nodes, &Plain);
+        }
+        for (cpu, bytes) in [(0, 4), (1, 8)] {
+            cpus[cpu].run(7, Some(cpu), &nodes);
+            let access = Access { address: 1 << 20, bytes, is_write: true };
+            (0..60).for_each(|_| cpus[cpu].access(access, &nodes, &Plain));
+            cpus[cpu].end();
         }
         let mut text = String::new();
         let mut phases = Phases::new();
@@ -156,10 +186,12 @@ mod tests {
         report.write(&mut text, cpus.iter()).unwrap();
         assert_eq!(
             text,
-            "nodewise-counter 3\ncache 8 32768 65536 131072\nlost 0 0\nphase 0 -\nphase 1 70\n\
-             thread 0 0 0 0 610a\ncell 0 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 0 1 1 1 1 1 0 0 0 0 0 0\n\
-             thread 1 0 0 0 -\ncell 1 1 1 - 1 1 1 0 0 0 0 0 0\n\
-             mapping 0 0 0 -\npart 0 0 0 0 1 1 1\nmapping 1 3 4 78\npart 0 1 1 1 1 1 1\npart 1 1 1 - 1 1 1\nend\n"
+            "nodewise-counter 4\ncache 8 32768 65536 131072\nlost 0 0 0\nphase 0 -\nphase 1 70\n\
+             thread 0 0 0 0 610a\ncell 0 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 0 0 1 1 1 1 0 0 0 0 0 0\n\
+             cell 0 0 1 1 1 1 1 0 0 0 0 0 0\nthread 1 0 0 0 -\ncell 1 1 1 1 1 1 1 0 0 0 0 0 0\n\
+             cell 1 1 1 - 1 1 1 0 0 0 0 0 0\nmapping 0 0 0 0 -\npart 0 0 0 0 1 1 1\nmapping 1 3 4 0 78\n\
+             part 0 1 0 1 1 1 1\npart 0 1 1 1 1 1 1\npart 1 1 1 1 1 1 1\npart 1 1 1 - 1 1 1\n\
+             writer 4000 1 100000 0 0 60 f\nwriter 4000 1 100000 1 1 60 ff\nend\n"
         );
     }
 }

@@ -20,7 +20,7 @@ const COUNTS: &str = "counts";
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
-const FIRST: &str = "nodewise-counter 3";
+const FIRST: &str = "nodewise-counter 4";
 
 /// How to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,10 @@ pub struct Counts {
     /// Mappings of processes; the first stands for memory whose mapping is not known.
     pub mappings: Vec<CountedMapping>,
     pub parts: Vec<CountedPart>,
+    /// Writes of threads to lines that several threads write to.
+    pub writes: Vec<CountedWrites>,
+    /// Lines written to often that had to make room for others: sharing of them may be missing.
+    pub lost_lines: u64,
 }
 
 /// A mapping of a process.
@@ -97,8 +101,25 @@ pub struct CountedMapping {
     /// The number of the process in the guest.
     pub process: u32,
     pub kind: MappingKind,
+    /// Whether other processes see what is written there.
+    pub is_shared: bool,
     /// The name of the file, without its folders.
     pub name: Vec<u8>,
+}
+
+/// Writes of a thread to a line, on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedWrites {
+    /// The same for lines of the same memory; in private memory, only within a process.
+    pub key: u64,
+    pub mapping: usize,
+    /// The address of the line in the thread's process.
+    pub address: u64,
+    pub cpu: u32,
+    pub thread: usize,
+    pub count: u64,
+    /// The bytes of the line that were written to, a bit for each.
+    pub bytes: u64,
 }
 
 /// The kind of a mapping.
@@ -193,7 +214,7 @@ impl Counts {
                 self.ways = words.next()?.parse().ok()?;
                 self.sizes = numbers(&mut words)?.map(Bytes::new);
             }
-            "lost" => [self.lost, self.lost_phases] = numbers(&mut words)?,
+            "lost" => [self.lost, self.lost_phases, self.lost_lines] = numbers(&mut words)?,
             "phase" => {
                 let number: usize = words.next()?.parse().ok()?;
                 (number == self.phases.len()).then_some(())?;
@@ -219,12 +240,24 @@ impl Counts {
                 (number == self.mappings.len()).then_some(())?;
                 let process = words.next()?.parse().ok()?;
                 let kind = *KINDS.get(words.next()?.parse::<usize>().ok()?)?;
-                self.mappings.push(CountedMapping { process, kind, name: name(words.next()?)? });
+                let is_shared = words.next()?.parse::<u8>().ok()? != 0;
+                self.mappings.push(CountedMapping { process, kind, is_shared, name: name(words.next()?)? });
             }
             "part" => {
                 let Place { phase, owner: mapping, cpu, node } =
                     Place::read(&mut words, self.phases.len(), self.mappings.len())?;
                 self.parts.push(CountedPart { phase, mapping, cpu, node, read: numbers(&mut words)? });
+            }
+            "writer" => {
+                let key = hexadecimal(words.next()?)?;
+                let mapping: usize = words.next()?.parse().ok()?;
+                let address = hexadecimal(words.next()?)?;
+                let cpu = words.next()?.parse().ok()?;
+                let thread: usize = words.next()?.parse().ok()?;
+                (mapping < self.mappings.len() && thread < self.threads.len()).then_some(())?;
+                let [count] = numbers(&mut words)?;
+                let bytes = hexadecimal(words.next()?)?;
+                self.writes.push(CountedWrites { key, mapping, address, cpu, thread, count, bytes });
             }
             _ => return None,
         }
@@ -269,6 +302,11 @@ fn numbers<'a, const N: usize>(words: &mut impl Iterator<Item = &'a str>) -> Opt
     Some(numbers)
 }
 
+/// A number in hexadecimal digits.
+fn hexadecimal(word: &str) -> Option<u64> {
+    u64::from_str_radix(word, 16).ok()
+}
+
 /// Bytes from hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
@@ -280,15 +318,15 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const SAMPLE: &str = "nodewise-counter 3\ncache 16 524288 1048576 2097152\nlost 0 2\nphase 0 -\nphase 1 70\n\
+    const SAMPLE: &str = "nodewise-counter 4\ncache 16 524288 1048576 2097152\nlost 0 2 3\nphase 0 -\nphase 1 70\n\
         thread 0 0 301 301 7368\ncell 0 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 1 0 - 1 1 1 0 0 0 0 0 0\n\
-        mapping 0 0 0 -\nmapping 1 301 4 6c6962\npart 1 1 1 0 5 4 3\nend\n";
+        mapping 0 0 0 0 -\nmapping 1 301 4 1 6c6962\npart 1 1 1 0 5 4 3\nwriter 8000 1 7f0040 1 0 99 ff\nend\n";
 
     #[test]
     fn counts_are_read_line_by_line() {
         let counts = Counts::parse(SAMPLE).unwrap();
         assert_eq!(counts.sizes.map(Bytes::get), [1 << 19, 1 << 20, 2 << 20]);
-        assert_eq!((counts.ways, counts.lost, counts.lost_phases), (16, 0, 2));
+        assert_eq!((counts.ways, counts.lost, counts.lost_phases, counts.lost_lines), (16, 0, 2, 3));
         assert_eq!(counts.phases, [b"".to_vec(), b"p".to_vec()]);
         assert_eq!(
             counts.threads,
@@ -321,9 +359,13 @@ mod tests {
                 },
             ]
         );
-        let file = CountedMapping { process: 301, kind: MappingKind::File, name: b"lib".to_vec() };
+        let file =
+            CountedMapping { process: 301, kind: MappingKind::File, is_shared: true, name: b"lib".to_vec() };
         assert_eq!(counts.mappings[1..], [file]);
         assert_eq!(counts.parts, [CountedPart { phase: 1, mapping: 1, cpu: 1, node, read: [5, 4, 3] }]);
+        let (key, address) = (0x8000, 0x7f_0040);
+        let writes = CountedWrites { key, mapping: 1, address, cpu: 1, thread: 0, count: 99, bytes: 0xff };
+        assert_eq!(counts.writes, [writes]);
     }
 
     #[test]
@@ -339,9 +381,11 @@ mod tests {
             "cache 16 1",
             "lost",
             "x",
-            "lost 1 2 3",
+            "lost 1 2",
+            "lost 1 2 3 4",
+            "writer 1 0 1 0 0 1 1",
             "thread 0 0 1 1 zz",
-            "mapping 0 0 9 -",
+            "mapping 0 0 9 0 -",
             "part 0 0 0 0 1 1 1",
         ] {
             assert_eq!(wrong(line), format!("line 2 of the counts is \"{line}\""));
@@ -354,9 +398,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase)( [0-9a-f-]{0,22}){0,12}") {
+        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase|writer)( [0-9a-f-]{0,22}){0,12}") {
             let _ = Counts::parse(&text);
-            let _ = Counts::parse(&format!("{FIRST}\n{line}\nphase 0 -\nthread 0 0 0 0 -\nmapping 0 0 0 -\n{line}\nend\n"));
+            let _ = Counts::parse(&format!("{FIRST}\n{line}\nphase 0 -\nthread 0 0 0 0 -\nmapping 0 0 0 0 -\n{line}\nend\n"));
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn fault(cpu: c_uint, task: u64, mapping: u64, address: u64) {
 /// The label of a mapping.
 fn label(cpu: c_uint, task: u64, mapping: u64, space: u64, [start, end]: [u64; 2]) -> Label {
     let tgid = field(cpu, task, Field::Tgid).map_or(0, u32::from_le_bytes);
-    let plain = |kind: MappingKind| Label { tgid, kind: kind as u8, name: [0; NAME] };
+    let plain = |kind: MappingKind| Label { tgid, kind: kind as u8, is_shared: 0, name: [0; NAME] };
     // As `vma_is_initial_heap` and `vma_is_initial_stack` of the kernel's `linux/mm.h` have it.
     let of_space = |part| word(cpu, space, part).unwrap_or(0);
     match word(cpu, mapping, Field::File) {
@@ -61,9 +61,16 @@ fn label(cpu: c_uint, task: u64, mapping: u64, space: u64, [start, end]: [u64; 2
         }
         Some(0) if (start..=end).contains(&of_space(Field::Stack)) => plain(MappingKind::Stack),
         Some(0) => plain(MappingKind::Anonymous),
-        Some(file) => Label { name: file_name(cpu, file).unwrap_or([0; NAME]), ..plain(MappingKind::File) },
+        Some(file) => {
+            let flags = word(cpu, mapping, Field::Flags).unwrap_or(0);
+            let name = file_name(cpu, file).unwrap_or([0; NAME]);
+            Label { is_shared: u8::from(flags & SHARED != 0), name, ..plain(MappingKind::File) }
+        }
     }
 }
+
+/// `VM_SHARED` of the kernel's `linux/mm.h`.
+const SHARED: u64 = 8;
 
 /// The name of a file, without its folders.
 fn file_name(cpu: c_uint, file: u64) -> Option<[u8; NAME]> {

@@ -4,6 +4,7 @@
 //! becomes another program, all of them on one CPU in turns. Each round of a walk moves each line once.
 
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::Failed;
@@ -144,6 +145,32 @@ const FAR: &str = "a far away phase: the na";
 /// Lines of others in a phase: those of timer ticks, and what a phase finds in the cache.
 const BESIDE: u64 = 40_000;
 
+/// A program of C in a folder.
+fn compile(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Failed> {
+    let (source, program) = (folder.join(name).with_extension("c"), folder.join(name));
+    std::fs::write(&source, text)?;
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../counter/include");
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-std=gnu11",
+        "-O1",
+        "-g",
+        "-pthread",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+        include,
+        "-o",
+    ]);
+    let compiled = compiler.args([&program, &source]).output()?;
+    if compiled.status.success() {
+        Ok(program)
+    } else {
+        Err(String::from_utf8_lossy(&compiled.stderr).into())
+    }
+}
+
 /// Lines of marked phases are counted apart, and one phase can be chosen.
 pub fn phases() -> Result<(), Failed> {
     if let Err(line) = Lab::for_test(&KernelChoice::default()) {
@@ -151,15 +178,7 @@ pub fn phases() -> Result<(), Failed> {
         return Ok(());
     }
     let folder = tempfile::Builder::new().prefix("phases").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let (source, program) = (folder.path().join("phases.c"), folder.path().join("phases"));
-    std::fs::write(&source, PHASES)?;
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../counter/include");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I", include, "-o"]);
-    let compiled = compiler.args([&program, &source]).output()?;
-    if !compiled.status.success() {
-        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned().into());
-    }
+    let program = compile(folder.path(), "phases", PHASES)?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
     command.args(["--", env!("CARGO_BIN_EXE_nodewise"), "run", "--cpunodebind=0", "--"]);
@@ -181,6 +200,131 @@ pub fn phases() -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Pairs of threads, one after the other on CPUs of two nodes, write to words of the same line, to the same word, and to lines of
+/// their own; a child writes to a line that it shares with its parent, and to one that it has a copy of.
+const SHARING: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WRITES 100000
+
+struct work { int cpu; volatile int *place; };
+
+static void *write_often(void *of)
+{
+	struct work *work = of;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(work->cpu, &set);
+	if (sched_setaffinity(0, sizeof set, &set))
+		exit(9);
+	for (int count = 0; count < WRITES; count++)
+		__atomic_fetch_add(work->place, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static void pair(volatile int *first, volatile int *second)
+{
+	struct work works[] = { { 0, first }, { 1, second } };
+	pthread_t thread;
+
+	/* One after the other: no line moves, and it would in a run in which they meet. */
+	for (int number = 0; number < 2; number++)
+		if (pthread_create(&thread, 0, write_often, &works[number]) || pthread_join(thread, 0))
+			exit(8);
+}
+
+static void parent_and_child(volatile int *place)
+{
+	struct work work = { 0, place }, of_child = { 1, place + 1 };
+	int child = fork(), status;
+
+	if (child < 0)
+		exit(7);
+	if (child == 0) {
+		write_often(&of_child);
+		exit(0);
+	}
+	write_often(&work);
+	if (waitpid(child, &status, 0) != child || status)
+		exit(6);
+}
+
+int main(void)
+{
+	int rights = PROT_READ | PROT_WRITE;
+	volatile int *own = mmap(0, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile int *all = mmap(0, 4096, rights, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (own == MAP_FAILED || all == MAP_FAILED)
+		return 5;
+	pair(own, own + 1);
+	pair(own + 64, own + 64);
+	pair(own + 128, own + 144);
+	parent_and_child(all);
+	parent_and_child(own + 256);
+	fprintf(stderr, "false %p\ntrue %p\nprocesses %p\n", (void *)own, (void *)(own + 64), (void *)all);
+	return 0;
+}
+"#;
+/// Writes of each thread there.
+const WRITES: u64 = 100_000;
+
+/// Lines that threads of two nodes write to are found, whenever these ran, and no others of the program.
+pub fn shared_lines() -> Result<(), Failed> {
+    if let Err(line) = Lab::for_test(&KernelChoice::default()) {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    let folder = tempfile::Builder::new().prefix("sharing").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let program = compile(folder.path(), "sharing", SHARING)?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+    command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
+    let output = command.arg("--").arg(&program).output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(said.into());
+    }
+    let json: Value = serde_json::from_slice(&output.stdout)?;
+    let expected = [
+        ("false", "false", ["0-3", "4-7"]),
+        ("true", "true", ["0-3", "0-3"]),
+        ("processes", "false", ["0-3", "4-7"]),
+    ];
+    let lines = json["shared_lines"].as_array().ok_or("no shared lines")?;
+    for (name, sharing, bytes) in expected {
+        let printed = |line: &str| line.trim().strip_prefix(name).map(|address| address.trim().to_owned());
+        let address = said.lines().find_map(printed).ok_or_else(|| format!("no {name}: {said}"))?;
+        let line = lines.iter().find(|line| line["address"] == address.as_str());
+        let line = line.ok_or_else(|| format!("{name} at {address}: {lines:#?}"))?;
+        let writers = line["writers"].as_array().ok_or("no writers")?;
+        let found: Vec<_> =
+            writers.iter().map(|writer| (&writer["cpu_node"], &writer["bytes"], &writer["writes"])).collect();
+        let is_writer = |(node, bytes): (u64, &str)| {
+            let right = |writer: &&Value| {
+                writer["cpu_node"] == node && writer["bytes"] == bytes && writer["writes"] == WRITES
+            };
+            writers.iter().any(|writer| right(&writer))
+        };
+        let is_right = line["sharing"] == sharing && writers.len() == 2 && (0..).zip(bytes).all(is_writer);
+        if !is_right {
+            return Err(format!(
+                "{name}: expected {sharing} sharing of bytes {bytes:?}, {WRITES} each: {found:?}"
+            )
+            .into());
+        }
+    }
+    let of_others = lines.len() - expected.len();
+    if of_others == 0 { Ok(()) } else { Err(format!("{of_others} more lines: {lines:#?}").into()) }
 }
 
 /// `nodewise tune --machine` counts a walk under each placement, and ranks the one that is local before the one that is not;

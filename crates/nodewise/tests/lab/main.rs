@@ -191,9 +191,11 @@ fn main() {
     let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
     let counted = Trial::test("counted_lines_are_those_of_arithmetic", line_counts::are_those_of_arithmetic);
     let phases = Trial::test("marked_phases_are_counted_apart", line_counts::phases);
+    let sharing =
+        Trial::test("lines_that_threads_of_two_nodes_write_to_are_found", line_counts::shared_lines);
     let ranked = Trial::test("placements_are_ranked_by_counted_lines", line_counts::rank_placements);
     let check = Trial::test("lab_check_finds_and_shrinks_what_differs", command_finds_differences);
-    let trials = [counted, phases, ranked, table, watchdog, proved, check]
+    let trials = [counted, phases, sharing, ranked, table, watchdog, proved, check]
         .into_iter()
         .chain(trials.into_iter().map(|(_, trial)| trial))
         .collect();

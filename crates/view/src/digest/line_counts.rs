@@ -2,6 +2,7 @@
 
 mod demand;
 mod phase;
+pub mod sharing;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::digest::matrix::{Entry, Matrix};
 
 pub use demand::{LocalDemand, LocalVerdict, UnknownMapping};
 pub use phase::{PhaseShare, UnknownPhase};
+pub use sharing::{LineWriter, SharedLine, Sharing};
 
 /// Bytes of a line.
 pub const LINE: u64 = 64;
@@ -56,6 +58,10 @@ pub struct LineCounts {
     /// Mappings of processes; memory whose mapping is not known is one of them.
     pub mappings: Vec<LineMapping>,
     pub parts: Vec<LinePart>,
+    /// Lines that threads of several nodes write to, those with most writes from other nodes first. They are of all phases.
+    pub shared: Vec<SharedLine>,
+    /// Lines written to often that had to make room for others: sharing of them may be missing.
+    pub lost_lines: u64,
 }
 
 /// A mapping of a process of the guest.
@@ -377,6 +383,8 @@ pub(crate) mod tests {
                 read: [lines + 1, lines, lines],
             })
             .to_vec(),
+            shared: sharing::tests::sample(),
+            lost_lines: 0,
         }
     }
 

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::{pretty, rounded};
-use crate::digest::line_counts::{LINE, LineCell, LineCounts, LineMappingKind, LinePart, LocalVerdict, OWN};
+use crate::digest::line_counts::{
+    LINE, LineCell, LineCounts, LineMappingKind, LinePart, LineWriter, LocalVerdict, OWN, SharedLine,
+};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.lines/1";
@@ -33,6 +35,8 @@ struct Document {
     cells: Vec<CellJson>,
     mappings: Vec<MappingJson>,
     parts: Vec<PartJson>,
+    shared_lines: Vec<SharedLineJson>,
+    lines_not_distinguished: u64,
 }
 
 #[derive(Serialize)]
@@ -101,6 +105,23 @@ struct MappingJson {
 }
 
 #[derive(Serialize)]
+struct SharedLineJson {
+    sharing: &'static str,
+    mapping_index: usize,
+    /// In hexadecimal digits: numbers of JSON have 53 bits.
+    address: String,
+    writers: Vec<WriterJson>,
+}
+
+#[derive(Serialize)]
+struct WriterJson {
+    thread_index: usize,
+    cpu_node: u32,
+    writes: u64,
+    bytes: String,
+}
+
+#[derive(Serialize)]
 struct PartJson {
     phase_index: usize,
     mapping_index: usize,
@@ -140,7 +161,24 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
         cells: counts.cells.iter().map(cell).collect(),
         mappings: mappings(counts),
         parts: counts.parts.iter().map(part).collect(),
+        shared_lines: counts.shared.iter().map(shared_line).collect(),
+        lines_not_distinguished: counts.lost_lines,
     })
+}
+
+fn shared_line(line: &SharedLine) -> SharedLineJson {
+    let writer = |writer: &LineWriter| WriterJson {
+        thread_index: writer.thread,
+        cpu_node: writer.cpu_node.number(),
+        writes: writer.writes,
+        bytes: writer.bytes_words(),
+    };
+    SharedLineJson {
+        sharing: line.sharing().word(),
+        mapping_index: line.mapping,
+        address: format!("{:#x}", line.address),
+        writers: line.writers.iter().map(writer).collect(),
+    }
 }
 
 fn demand(verdict: &LocalVerdict) -> DemandJson {
@@ -264,6 +302,12 @@ mod tests {
         );
         assert_eq!(json["threads"][1]["started_by"], 0);
         assert_eq!(json["threads"][2].get("name"), None);
+        let shared = &json["shared_lines"][0];
+        assert_eq!((&shared["sharing"], &shared["address"]), (&"false".into(), &"0x55aa0040".into()));
+        assert_eq!(
+            (&shared["writers"][1]["bytes"], &shared["writers"][1]["writes"]),
+            (&"8-15".into(), &3000.into())
+        );
         let parts = json["parts"].as_array().unwrap();
         let read: u64 = parts.iter().map(|part| part["lines_read"].as_u64().unwrap()).sum();
         assert_eq!(read, counts.read_and_written().0);

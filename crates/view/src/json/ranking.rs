@@ -214,6 +214,8 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         phases: vec![String::new()],
         lost_phases: 0,
         chosen: None,
+        shared: Vec::new(),
+        lost_lines: 0,
     };
     let placements =
         items("placements", document.placements, MOST_PLACEMENTS, |placement| counted(placement, &frame))?;

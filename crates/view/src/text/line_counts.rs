@@ -3,7 +3,9 @@
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::printable;
 
-use crate::digest::line_counts::{LINE, LineCounts, LocalShare, LocalVerdict, PhaseShare, percent};
+use crate::digest::line_counts::{
+    LINE, LineCounts, LocalShare, LocalVerdict, PhaseShare, SharedLine, Sharing, percent,
+};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::matrix;
@@ -36,6 +38,7 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     }
     threads(counts, &mut page);
     mappings(counts, &mut page);
+    shared_lines(counts, &mut page);
     page.finish()
 }
 
@@ -165,6 +168,60 @@ fn mappings(counts: &LineCounts, page: &mut Page) {
     table.write(page);
 }
 
+/// Lines that threads of several nodes write to; nothing where there are none.
+fn shared_lines(counts: &LineCounts, page: &mut Page) {
+    if counts.lost_lines > 0 {
+        let text =
+            format!("{} lines written to often had no room: sharing of them is not known", counts.lost_lines);
+        remark(page, Ink::Notable, &text);
+    }
+    if counts.shared.is_empty() {
+        return;
+    }
+    let of = |sharing| counts.shared.iter().filter(|line| line.sharing() == sharing).count();
+    let [apart, same] = [Sharing::False, Sharing::True].map(of);
+    page.heading("Shared lines", &format!("written by threads of several nodes: {apart} false, {same} true"));
+    let column = |head, align| Column { head, align, keep: Keep::Always };
+    let mut table = Table::new(vec![
+        column("sharing", Align::Left),
+        column("address", Align::Right),
+        column("mapping", Align::Left),
+        column("node", Align::Right),
+        column("thread", Align::Right),
+        column("writes", Align::Right),
+        column("bytes", Align::Left),
+    ]);
+    for line in counts.shared.iter().take(MOST) {
+        writers(counts, line, &mut table);
+    }
+    table.write(page);
+    if counts.shared.len() > MOST {
+        remark(page, Ink::Faint, &format!("{MOST} of {}, --json has all", counts.shared.len()));
+    }
+    if apart > 0 {
+        let text = "false sharing: threads write to different bytes of a line; give what each writes a line of its own";
+        remark(page, Ink::Notable, text);
+    }
+}
+
+/// A row for each writer of a line; what they have in common is in the first.
+fn writers(counts: &LineCounts, line: &SharedLine, table: &mut Table) {
+    for (at, writer) in line.writers.iter().enumerate() {
+        let once = |text: String| if at == 0 { Line::from(text) } else { Line::from(" ") };
+        let mapping = counts.mappings.get(line.mapping).map_or("unknown", |mapping| mapping.kind.word());
+        let ids = counts.threads.get(writer.thread).and_then(|thread| thread.ids);
+        table.row(vec![
+            once(line.sharing().word().to_owned()),
+            once(format!("{:#x}", line.address)),
+            once(mapping.to_owned()),
+            writer.cpu_node.to_string().into(),
+            ids.map(|(thread, _)| Line::from(thread.to_string())).unwrap_or_default(),
+            writer.writes.to_string().into(),
+            writer.bytes_words().into(),
+        ]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +256,15 @@ Mappings  lines read
       300   1140     240  78.9 %  [heap]
       300    750      50  93.3 %  lib\\x1b.so
         -      4       4   0.0 %  unknown
+
+Shared lines  written by threads of several nodes: 1 false, 1 true
+  sharing     address  mapping     node  thread  writes  bytes
+  false    0x55aa0040  [heap]         0     300    4000  0-7
+                                      1     301    3000  8-15
+  true     0x7f001000  lib\\x1b.so     0     300      70  0-3,8
+                                      1     301      60  0-3
+  false sharing: threads write to different bytes of a line; give what each
+    writes a line of its own
 "
         );
     }

@@ -54,6 +54,8 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
             7
         ],
         parts: pairs().enumerate().map(part).collect(),
+        shared: Vec::new(),
+        lost_lines: 0,
     }
 }
 

@@ -1,18 +1,22 @@
 //! `nodewise lab --count`: the cache lines that a command moves.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nodewise_experiment::shell;
-use nodewise_lab::counting::{CountedCell, CountedMapping, CountedPart, CountedThread, MappingKind};
+use nodewise_lab::counting::{
+    CountedCell, CountedMapping, CountedPart, CountedThread, CountedWrites, MappingKind,
+};
 use nodewise_lab::layout::GuestNode;
 use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Stage, Threads};
 use nodewise_machine::cache::CacheKind;
 use nodewise_machine::printable::{io_words, quote};
-use nodewise_machine::{Bytes, CpuId, Machine};
+use nodewise_machine::{Bytes, CpuId, Machine, NodeId};
 use nodewise_view::digest::line_counts::{
-    LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread, LocalVerdict,
+    LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread, LineWriter, LocalVerdict,
+    SharedLine, sharing,
 };
 use nodewise_view::svg::line_counts_svg;
 use nodewise_view::{json, text};
@@ -215,6 +219,7 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
             None => parts.push(LinePart { phase, mapping, cpu_node, node, read }),
         }
     }
+    let shared = shared_lines(&counts.writes, &counts.mappings, node_of);
     let with = |keep: fn(&GuestNode) -> bool| {
         layout.nodes.iter().filter(|node| keep(node)).map(|node| node.id).collect()
     };
@@ -232,7 +237,35 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
         cells,
         mappings: counts.mappings.into_iter().map(mapping).collect(),
         parts,
+        shared,
+        lost_lines: counts.lost_lines,
     }
+}
+
+/// Lines that threads of several nodes write to, the worst first.
+fn shared_lines(
+    writes: &[CountedWrites],
+    mappings: &[CountedMapping],
+    node_of: impl Fn(u32) -> Option<NodeId>,
+) -> Vec<SharedLine> {
+    // Memory that processes share is the same in mappings of the same file; other memory is a mapping's own.
+    let same = |writes: &CountedWrites| match mappings.get(writes.mapping) {
+        Some(mapping) if mapping.is_shared => (writes.key, None, Some(&mapping.name)),
+        _ => (writes.key, Some(writes.mapping), None),
+    };
+    let mut lines: BTreeMap<_, Vec<&CountedWrites>> = BTreeMap::new();
+    writes.iter().for_each(|writes| lines.entry(same(writes)).or_default().push(writes));
+    let line = |writes: Vec<&CountedWrites>| {
+        let first = writes.first()?;
+        let writers = writes.iter().filter_map(|writes| {
+            let CountedWrites { thread, cpu, count, bytes, .. } = **writes;
+            Some(LineWriter { thread, cpu_node: node_of(cpu)?, writes: count, bytes })
+        });
+        SharedLine::new(first.address, first.mapping, writers)
+    };
+    let mut shared: Vec<SharedLine> = lines.into_values().filter_map(line).collect();
+    sharing::order(&mut shared);
+    shared
 }
 
 fn add(sums: &mut [u64], lines: impl IntoIterator<Item = u64>) {
@@ -263,7 +296,7 @@ fn mapping(mapping: CountedMapping) -> LineMapping {
 mod tests {
     use super::*;
     use nodewise_lab::Limits;
-    use nodewise_machine::{NodeId, spec};
+    use nodewise_machine::spec;
 
     #[test]
     fn cpus_of_a_node_are_counted_together() {
@@ -277,6 +310,12 @@ mod tests {
             written: [1, 1, 0],
             in_order: [2, 1, 0],
         };
+        let own = |is_shared, name: &str| CountedMapping {
+            process: 7,
+            kind: MappingKind::Heap,
+            is_shared,
+            name: name.into(),
+        };
         let thread = CountedThread { parent: 0, ids: Some((7, 7)), name: b"sh\xff".to_vec() };
         let counts = Counts {
             threads: vec![thread.clone(), CountedThread { name: Vec::new(), ..thread }],
@@ -288,7 +327,7 @@ mod tests {
                 cell(0, 1, 1, 0),
             ],
             phases: vec![Vec::new(), b"p\xff".to_vec()],
-            mappings: vec![CountedMapping { process: 7, kind: MappingKind::Heap, name: Vec::new() }],
+            mappings: vec![own(false, "")],
             parts: [0, 1, 2]
                 .map(|cpu| CountedPart { phase: 0, mapping: 0, cpu, node: None, read: [3, 2, 1] })
                 .to_vec(),
@@ -307,6 +346,37 @@ mod tests {
         assert_eq!(parts, [(0, [6, 4, 2]), (1, [3, 2, 1])]);
         assert_eq!(counts.threads[0].name.as_deref(), Some("sh\u{fffd}"));
         assert_eq!(counts.threads[1].name, None);
+    }
+
+    #[test]
+    fn lines_are_shared_in_a_mapping_or_in_memory_that_processes_share() {
+        let mapping = |process, is_shared, name: &str| CountedMapping {
+            process,
+            kind: MappingKind::File,
+            is_shared,
+            name: name.into(),
+        };
+        let mappings =
+            [mapping(7, false, "a"), mapping(8, false, "a"), mapping(7, true, "s"), mapping(8, true, "s")];
+        let writes = |mapping, cpu, thread| CountedWrites {
+            key: 5,
+            mapping,
+            address: 64 * mapping as u64,
+            cpu,
+            thread,
+            count: 100,
+            bytes: 1 << cpu,
+        };
+        let node_of = |cpu| Some(NodeId::new(cpu));
+        let shared = |writes: &[CountedWrites]| shared_lines(writes, &mappings, node_of);
+        assert_eq!(shared(&[writes(0, 0, 0), writes(1, 1, 1)]), []);
+        assert_eq!(shared(&[writes(0, 0, 0), writes(0, 1, 1)]).len(), 1);
+        let between = shared(&[writes(3, 1, 1), writes(2, 0, 0)]);
+        assert_eq!(
+            between.iter().map(|line| (line.mapping, line.writers.len())).collect::<Vec<_>>(),
+            [(3, 2)]
+        );
+        assert_eq!(shared(&[writes(0, 0, 0), writes(2, 1, 1)]), []);
     }
 
     #[test]
