@@ -45,7 +45,8 @@
 //! - `site.rs` programs and files of a site that place others, zones and blocks of memory, hints of a board;
 //!   `site/pinning.rs` files that pin interrupts
 //! - `shared.rs` memory that processes share: segments, and file systems in memory
-//! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit; limits of CPU time
+//! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit; limits of CPU time; in `spare/` groups
+//!   with limits (`spare/groups.rs`)
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
 //! - `kernel.rs` where functions of the kernel are, and how its structures are laid out
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,

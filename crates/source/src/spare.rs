@@ -4,6 +4,8 @@
 //! Who is about to take much memory of one node asks here first: a policy that allows no other node
 //! ends in the OOM killer, not in an error.
 
+mod groups;
+
 use nodewise_machine::{Bytes, Machine, MeminfoField, MeminfoValue, Node, NodeId, Origin};
 
 use crate::facts;
@@ -14,6 +16,8 @@ use crate::parse::{cgroup, counters, cpu_max, meminfo, mounts, number, smaps};
 use crate::paths;
 use crate::process::Pid;
 use crate::tree::{ReadError, Tree};
+
+pub use groups::{GroupVersion, LimitedGroup, limited_groups};
 
 /// The page that `/proc/zoneinfo` counts in, where that is unknown: that of x86.
 const PAGE: Bytes = Bytes::from_kib(4);
