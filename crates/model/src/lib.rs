@@ -15,7 +15,8 @@
 //! - `watermark.rs` `min_free_kbytes`, watermarks, reserves; `pcp.rs` how far the lists of the CPUs blur them
 //! - `memory.rs` zones with their free pages, and counters; `walk.rs` requests taken from them, as runs,
 //!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
-//!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `oom.rs` the process that it kills where that is not enough; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
+//!   on the order of nodes is open; `caches.rs` room that the kernel makes when no page is free; `charge.rs` limits of
+//!   control groups that a request meets; `oom.rs` the process that it kills where that is not enough; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
 //!   the functions of the kernel that a request passes
 //! - `cost.rs` how long reading takes, and what bounds it; `ranking.rs` which placement is faster, by counts
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
@@ -44,6 +45,7 @@
 
 pub mod balancing;
 pub mod caches;
+pub mod charge;
 pub mod cost;
 pub mod demotion;
 pub mod errno;
