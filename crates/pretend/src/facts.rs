@@ -47,7 +47,8 @@ pub const REAL: &[Fact] = &[
         "zones, memory blocks, control groups",
         "/proc/zoneinfo is empty unless a capture has it, /sys/devices/system/memory is missing, /sys/fs/cgroup is empty",
     ),
-    fact("devices, huge pages, settings", "all other files of /sys and /proc are those of the real kernel"),
+    fact("devices", "they are real, and near no node: numa_node is -1, local_cpus has all CPUs"),
+    fact("huge pages, settings", "all other files of /sys and /proc are those of the real kernel"),
     fact(
         "memory and time",
         "size, latency, bandwidth and speed are real: nodewise lab has as many nodes as the machine",

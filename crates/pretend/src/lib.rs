@@ -15,6 +15,7 @@
 //! # Modules
 //!
 //! - `namespace.rs` namespaces, and the picture mounted in them
+//! - `devices.rs` devices of this system, near no node
 //! - `supervise.rs` answers to calls
 //! - `supervise/call.rs` a request: its arguments, the program's memory
 //! - `supervise/world.rs` the machine, and the threads and processes on it
@@ -27,6 +28,7 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod devices;
 mod facts;
 mod namespace;
 mod supervise;

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
+use crate::devices;
 use nodewise_machine::printable::io_words;
 use nodewise_source::paths::{OWN_GID_MAP, OWN_MOUNTS, OWN_SETGROUPS, OWN_UID_MAP};
 use nodewise_source::written::picture::{Content, Entry, LAYERS, Layer, Picture, REPLACED_FILES};
@@ -109,6 +110,7 @@ fn cover(layer: &Layer, picture: &Picture) -> Result<(), PretendError> {
     }
     if layer.has_files {
         REPLACED_FILES.iter().try_for_each(|file| replace(file, folder, picture))?;
+        devices::unplace(picture, folder).map_err(|(path, cause)| PretendError::Mount { path, cause })?;
     }
     mount_remount(folder, flags | MountFlags::BIND | MountFlags::RDONLY, c"").map_err(failed)
 }

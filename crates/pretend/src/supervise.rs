@@ -30,6 +30,7 @@ mod world;
 use std::os::fd::AsFd as _;
 
 use nodewise_machine::Machine;
+use nodewise_source::written::picture::Picture;
 use nodewise_syscall::notify::{Answer, Listener, NotifyError, WatchedCall};
 use nodewise_syscall::{Errno, notify};
 
@@ -38,17 +39,19 @@ use world::World;
 
 /// Has the calls of this process answered, and of the program that it becomes, and of all that this starts.
 ///
-/// The process must have a single thread.
+/// The process must have a single thread. `picture` is the one that it has [entered](crate::enter).
 ///
 /// # Errors
 /// The kernel or a container allows no seccomp filter, or another supervisor is there already.
-pub fn answer_calls(machine: &Machine) -> Result<(), NotifyError> {
-    notify::supervise_this_process(&WatchedCall::ALL, |listener| supervise(listener, machine))
+pub fn answer_calls(machine: &Machine, picture: &Picture) -> Result<(), NotifyError> {
+    let bits = picture.cpu_mask_bits();
+    notify::supervise_this_process(&WatchedCall::ALL, |listener| {
+        supervise(listener, World::new(machine, bits))
+    })
 }
 
 /// Answers until the last program has ended.
-fn supervise(mut listener: Listener, machine: &Machine) {
-    let mut world = World::new(machine);
+fn supervise(mut listener: Listener, mut world: World) {
     // When the kernel refuses requests, the listener is closed, and calls fail instead of waiting.
     while let Ok(Some(request)) = listener.next_request() {
         let call = Call::new(&listener, &request);

@@ -41,7 +41,7 @@ pub fn run(args: &Pretend, global: &Global) -> Outcome {
     let picture = picture(&input.machine, input.tree(), &here);
     nodewise_pretend::enter(&picture).map_err(|error| refused(&error, &here))?;
     if !args.files_only {
-        nodewise_pretend::answer_calls(&input.machine).map_err(|error| unanswered(&error))?;
+        nodewise_pretend::answer_calls(&input.machine, &picture).map_err(|error| unanswered(&error))?;
     }
     let mut command = Command::new(program);
     command.args(arguments);

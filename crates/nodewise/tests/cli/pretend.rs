@@ -1,6 +1,7 @@
 //! Programs that see another machine: nodewise itself, and those of the system.
 
 mod calls;
+mod recorded;
 mod scripts;
 
 use std::path::{Path, PathBuf};

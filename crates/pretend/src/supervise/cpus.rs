@@ -13,7 +13,7 @@ const WORD: u64 = size_of::<std::ffi::c_ulong>() as u64;
 impl World {
     /// Bytes of a CPU mask of the machine's kernel.
     const fn mask_length(&self) -> u64 {
-        (self.facts.nr_cpu_ids as u64).div_ceil(8 * WORD) * WORD
+        (self.facts.cpu_mask_bits as u64).div_ceil(8 * WORD) * WORD
     }
 
     /// The thread that an argument names, and its process; 0 is the caller.

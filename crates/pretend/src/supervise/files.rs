@@ -9,6 +9,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, PolicyMode};
 use nodewise_source::parse::maps::Mapping;
 use nodewise_source::paths;
+use nodewise_source::written::picture::padded_mask;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::call::{Call, Stop};
@@ -72,14 +73,14 @@ impl World {
         let bytes = std::fs::read(format!("{}/status", paths::process(thread))).map_err(|_| Stop::Kernel)?;
         let own = self.own(thread);
         let mems = &self.facts.with_memory;
-        let (cpu_bits, node_bits) = (self.facts.nr_cpu_ids, self.facts.architecture.max_nodes());
+        let (cpu_bits, node_bits) = (self.facts.cpu_mask_bits, self.facts.architecture.max_nodes());
         let mut text = String::new();
         for line in String::from_utf8_lossy(&bytes).lines() {
             let name = line.split_once(':').map_or(line, |(name, _)| name);
             let value = match name {
-                "Cpus_allowed" => mask(&own.cpus.to_mask(), cpu_bits),
+                "Cpus_allowed" => padded_mask(&own.cpus.to_mask(), cpu_bits),
                 "Cpus_allowed_list" => own.cpus.to_string(),
-                "Mems_allowed" => mask(&mems.to_mask(), node_bits),
+                "Mems_allowed" => padded_mask(&mems.to_mask(), node_bits),
                 "Mems_allowed_list" => mems.to_string(),
                 _ => {
                     text.push_str(line);
@@ -167,19 +168,6 @@ fn line(
         text.push_str(" kernelpagesize_kB=4");
     }
     text.push('\n');
-}
-
-/// A mask as wide as the kernel prints it: `bits` bits.
-fn mask(digits: &str, bits: u32) -> String {
-    let bits = bits.max(1);
-    let groups = bits.div_ceil(32) as usize;
-    let first = (bits - 1) % 32 / 4 + 1;
-    let mut known: Vec<&str> = digits.split(',').collect();
-    let missing = groups.saturating_sub(known.len());
-    known.splice(0..0, std::iter::repeat_n("00000000", missing));
-    let text = known.join(",");
-    // The first group has as many digits as its bits need.
-    text[(8 - first as usize).min(text.len())..].to_owned()
 }
 
 fn in_memory(text: &str) -> std::io::Result<File> {

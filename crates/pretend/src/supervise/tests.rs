@@ -10,7 +10,7 @@ use super::world::World;
 const BLOCK: u64 = 2 << 20;
 
 fn world(machine: &str) -> World {
-    World::new(&spec::machine(machine).unwrap())
+    World::new(&spec::machine(machine).unwrap(), None)
 }
 
 /// Nodes of the first pages of some huge pages that a policy places.

@@ -27,8 +27,10 @@ pub struct Facts {
     pub system: Policy,
     /// CPUs that are online.
     pub cpus: CpuSet,
-    /// One more than the highest CPU.
+    /// One more than the highest CPU that the machine may have.
     pub nr_cpu_ids: u32,
+    /// Bits of a mask of CPUs in calls and in files: more than CPUs in many kernels.
+    pub cpu_mask_bits: u32,
     node_of: BTreeMap<CpuId, NodeId>,
     /// The node of CPUs that are on none, and of the kernel's own page of zeros.
     pub first_node: NodeId,
@@ -36,9 +38,11 @@ pub struct Facts {
 }
 
 impl Facts {
-    fn new(machine: &Machine, release: Release) -> Self {
+    fn new(machine: &Machine, release: Release, cpu_mask_bits: Option<u32>) -> Self {
         let (online, with_memory) = (machine.node_ids(), machine.nodes_with_memory());
         let cpus = machine.online_cpus();
+        let last = machine.possible_cpus.last().max(machine.cpu_ids().last());
+        let nr_cpu_ids = last.map_or(0, CpuId::number) + 1;
         let node_of = cpus.iter().filter_map(|cpu| Some((cpu, machine.node_of(cpu)?))).collect();
         Self {
             nr_node_ids: online.last().map_or(0, NodeId::number) + 1,
@@ -46,7 +50,8 @@ impl Facts {
             release,
             weights: weights::in_force(machine, release),
             system: system::initial_policy(machine, release),
-            nr_cpu_ids: machine.cpu_ids().last().map_or(0, CpuId::number) + 1,
+            nr_cpu_ids,
+            cpu_mask_bits: cpu_mask_bits.unwrap_or_default().max(nr_cpu_ids),
             cpus,
             node_of,
             first_node: with_memory.first().unwrap_or(NodeId::new(0)),
@@ -113,11 +118,11 @@ pub struct World {
 }
 
 impl World {
-    /// A machine on which nothing runs.
-    pub fn new(machine: &Machine) -> Self {
+    /// A machine on which nothing runs, and the bits of its masks of CPUs where its files show them.
+    pub fn new(machine: &Machine, cpu_mask_bits: Option<u32>) -> Self {
         let release = Release::from_kernel(machine.kernel.as_ref());
         Self {
-            facts: Facts::new(machine, release),
+            facts: Facts::new(machine, release, cpu_mask_bits),
             memory: Memory::from_machine(machine, BuiltAt::Boot, release),
             threads: HashMap::new(),
             processes: HashMap::new(),

@@ -2,6 +2,9 @@
 //! otherwise those that the machine's kernel would write.
 
 mod cpuinfo;
+mod places;
+
+pub use places::{DEVICE_FOLDERS, padded_mask};
 
 use nodewise_machine::{Machine, MeminfoField, MeminfoValue};
 
@@ -56,6 +59,8 @@ pub const REPLACED_FILES: &[&str] = &[CPUINFO, MEMINFO, ZONEINFO];
 pub struct Picture {
     /// Folders above an entry need no entry.
     pub entries: Vec<Entry>,
+    /// Files that place a device of this system, by name: on the machine it is near no node, because it has no place there.
+    pub device_files: Vec<(&'static str, String)>,
 }
 
 /// A file, folder or link, and its absolute path.
@@ -74,7 +79,38 @@ pub enum Content {
     Folder,
 }
 
+impl Content {
+    /// The bytes of a file.
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Text(bytes) => Some(bytes.as_slice()),
+            Self::Link(_) | Self::Folder => None,
+        }
+    }
+}
+
+/// Bits of a mask such as `0000,00000003`: all groups but the first have 32.
+fn mask_bits(text: &[u8]) -> Option<u32> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let groups: Vec<&str> = line.split(',').collect();
+    let is_group =
+        |group: &&str| (1..=8).contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let first = groups.first().filter(|_| groups.iter().all(is_group))?;
+    u32::try_from(4 * first.len() + 32 * (groups.len() - 1)).ok()
+}
+
 impl Picture {
+    /// Bits of the masks of CPUs that the machine's kernel prints; `None` where the picture has none. Many kernels print more than
+    /// there are CPUs, and libnuma refuses a mask that is longer than those of `sched_getaffinity(2)`.
+    pub fn cpu_mask_bits(&self) -> Option<u32> {
+        let is_mask = |path: &str| {
+            path.starts_with(NODES) && path.ends_with("/cpumap") || path.ends_with("/thread_siblings")
+        };
+        let masks = self.entries.iter().filter(|entry| is_mask(&entry.path));
+        masks.filter_map(|entry| entry.content.text()).find_map(mask_bits)
+    }
+
     fn add(&mut self, path: String, content: Content) {
         self.entries.push(Entry { path, content });
     }
@@ -129,6 +165,7 @@ pub fn picture(machine: &Machine, own: Option<&Tree>, here: &Tree) -> Picture {
         picture.add(ZONEINFO.to_owned(), Content::Text(Vec::new()));
     }
     devices(machine, &mut picture);
+    picture.device_files = places::of_devices(&machine.online_cpus(), picture.cpu_mask_bits());
     picture
 }
 

@@ -86,3 +86,23 @@ fn a_link_in_place_of_a_folder_is_no_way_out() {
         assert!(!picture.entries.iter().any(|entry| entry.path.starts_with(&below)), "{}", link.path);
     }
 }
+
+#[test]
+fn masks_are_as_wide_as_the_kernel_prints_them() {
+    for (text, expected) in [
+        ("0000,00000000,00000003\n", Some(80)),
+        ("00000000,0000000f\n", Some(64)),
+        ("ff\n\0\0", Some(8)),
+        ("", None),
+        ("00000000,,1\n", None),
+        ("0x1\n", None),
+    ] {
+        let own = Memory::new().file("/sys/devices/system/node/node0/cpumap", text);
+        let machine = spec::machine("(1c 1G)").unwrap();
+        assert_eq!(
+            picture(&machine, Some(&Tree::memory(own)), &nothing()).cpu_mask_bits(),
+            expected,
+            "{text:?}"
+        );
+    }
+}
