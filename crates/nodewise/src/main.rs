@@ -6,7 +6,7 @@
 //!   `tune --placement` share (`cli/place.rs`), or the measuring verbs (`cli/measure_options.rs`); `usage.rs` wrong
 //!   usage in words
 //! - `command.rs` the verbs' work: in `command/` a file per verb, from what was typed to an exit code; a
-//!   policy as it is typed is `command/explain/policy.rs`
+//!   policy as it is typed is `command/explain/policy.rs`, limits of control groups are `command/explain/groups.rs`
 //! - `input.rs` the machine that `--machine` names, and files that an option names; `placement.rs` typed
 //!   options to a placement
 //! - `firmware.rs` the machine of firmware tables: `--machine acpi:DIR`, `dtb:FILE`

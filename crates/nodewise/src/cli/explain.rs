@@ -22,6 +22,7 @@ Examples:
   nodewise explain \"bind=relative|balancing:1\" --allowed 2-3 --machine \"4x(12c 128G)\"
   nodewise explain interleave:all --kind cache --size 1G
   nodewise explain --pid postgres --mapping shared
+  nodewise explain --size 10G --limit 8G --swap 0
   nodewise explain interleave:all --size 10G --cost --latency lat.json")]
 pub struct Explain {
     /// The memory policy
@@ -74,6 +75,10 @@ pub struct Explain {
     /// Free space for swapping, in place of the machine's own
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub swap: Option<Bytes>,
+    /// Limit of memory of a control group (memory.max), such as a container, in which the program runs alone; without it,
+    /// those of the groups of the process, or of this shell
+    #[arg(long, value_name = "SIZE", value_parser = super::size, conflicts_with = "pid")]
+    pub limit: Option<Bytes>,
     /// Use transparent huge pages where possible [default: always for private memory where the machine is set so]
     #[arg(long = "thp", alias = "huge", value_name = "WHEN", num_args = 0..=1, require_equals = true,
         default_missing_value = "advised")]

@@ -1,5 +1,6 @@
 //! `nodewise explain`: a request, played by the model of the kernel's allocator.
 
+mod groups;
 mod policy;
 mod process;
 mod room;
@@ -70,12 +71,15 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let cpu_node = cpu_node(number, &input, global).map_err(Failure::usage)?;
     let size = args.size.or(memory.as_ref().map(|_| NEXT));
     let weights = weights::in_force(machine, release);
+    let process = memory.as_ref().map(|memory| memory.pid);
+    let mut groups = groups::read(args, process, &input, &global.machine, before.page_bytes())?;
+    let pages = pages(size, &before, huge.order);
     let request = Request {
         policy: &policy,
         weights: &weights,
         cpu_node,
         allowed: &allowed,
-        pages: pages(size, &before, huge.order),
+        pages: groups.as_mut().map_or(pages, |groups| groups.cut(pages, size)),
         order: huge.order,
         place: place(args),
         class: Class::User,
@@ -109,13 +113,15 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         victim: None,
         droppable: caches::of_nodes(machine, &before, &inside),
         swap: machine.swap_free.map(|size| size.get() / before.page_bytes()),
+        groups: groups.as_ref().map(|groups| &groups.walk),
         caches: &caches,
         huge: huge.reason,
         trace: &trace,
         reading: None,
     };
     let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
-    let victim = victim::victim(&walk, &zones, &input, &global.machine);
+    let limited = groups.as_ref().map_or(&[][..], |groups| &groups.read);
+    let victim = victim::victim(&walk, limited, &zones, &input, &global.machine);
     let walk = Walk { reading: reading.as_ref(), victim: victim.as_ref(), ..walk };
     let json = || json::walk::walk(&walk);
     let (form, csv) = (Form::new(args.json, args.csv), || csv::walk(&walk));
@@ -165,6 +171,9 @@ fn huge(args: &Explain, machine: &Machine) -> Result<Huge, String> {
 fn check(args: &Explain) -> Result<(), String> {
     if args.size.is_some_and(|size| size.get() == 0) {
         return Err("--size: 0 B is empty: expected at least 1 B".to_owned());
+    }
+    if args.limit.is_some_and(|limit| limit.get() == 0) {
+        return Err("--limit: 0 B leaves no room for a program: expected at least 1 B".to_owned());
     }
     if args.memory != cli::explain::Memory::Cache {
         return Ok(());

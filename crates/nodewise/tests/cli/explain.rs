@@ -1,6 +1,7 @@
 //! `nodewise explain`, `zonelist` and `zones`: what the kernel will do, as text and as JSON.
 
 mod answers;
+mod groups;
 mod process;
 mod room;
 mod words;

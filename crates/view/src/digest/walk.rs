@@ -1,6 +1,7 @@
 //! A request and what became of it, as text and JSON show it.
 
 pub mod answers;
+pub mod groups;
 pub mod victim;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use nodewise_model::{Interval, Memory, Policy, Release, Relief, Verdict};
 use super::cost::Reading;
 use super::counts::by_count;
 use super::process_memory::ProcessMemory;
+use groups::WalkGroups;
 use victim::VictimAnswer;
 
 /// Where the zones and their free pages come from.
@@ -245,6 +247,8 @@ pub struct Walk<'a> {
     pub droppable: Option<Interval>,
     /// Pages that swap takes; `None` where the machine does not say.
     pub swap: Option<u64>,
+    /// The control groups of the program; `None` where they are neither known nor typed.
+    pub groups: Option<&'a WalkGroups>,
     /// Page cache by node, where a node has some: its pages in the lists of files.
     pub caches: &'a BTreeMap<NodeId, u64>,
     /// Why memory is in transparent huge pages; `None` where it is not.
@@ -281,6 +285,11 @@ impl Walk<'_> {
     /// The nodes that were asked for, where the policy works with others.
     pub fn asked_otherwise(&self) -> Option<&NodeSet> {
         self.policy.asked.as_ref().filter(|asked| **asked != self.policy.nodes)
+    }
+
+    /// Whether the request takes all that the nodes have.
+    pub fn takes_all(&self) -> bool {
+        self.size_bytes.is_none() && self.groups.is_none_or(|groups| groups.cut.is_none())
     }
 
     /// Every node with memory.

@@ -1,5 +1,6 @@
 //! `nodewise.explain/1`: a request and what became of it.
 
+use nodewise_model::charge::LimitRoom;
 use nodewise_model::cost::Bottleneck;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
 use nodewise_model::{Interval, Relief, Verdict};
@@ -9,6 +10,7 @@ use super::pretty;
 use crate::digest::cost::{Part, Reading};
 use crate::digest::process_memory::{NodeMemory, ProcessMemory};
 use crate::digest::walk::answers::Answers;
+use crate::digest::walk::groups::{GroupAnswer, WalkGroup, WalkGroups, file};
 use crate::digest::walk::victim::{Victim, VictimAnswer};
 use crate::digest::walk::{HugeReason, NodeChange, Walk};
 
@@ -46,6 +48,10 @@ struct Document {
     out_of_memory: Option<EndJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_nodes: Option<BusyJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    control_groups: Vec<GroupJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_groups_unknown: Option<String>,
     nodes: Vec<Node>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     functions: Vec<Function>,
@@ -63,10 +69,46 @@ struct AnswersJson {
     falls_back_after_pages: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     killed: Option<KilledJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<GroupAnswerJson>,
     page_cache: &'static str,
     swapping: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     swapping_after_pages: Option<StartJson>,
+}
+
+#[derive(Serialize)]
+struct GroupAnswerJson {
+    verdict: &'static str,
+    reclaims_after_pages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<LimitJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowed_by: Option<LimitJson>,
+}
+
+#[derive(Serialize)]
+struct LimitJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    file: &'static str,
+    room_pages: StartJson,
+    kills_all: bool,
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high_pages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_max_pages: Option<u64>,
+    used_pages: IntervalJson,
+    caches_pages: IntervalJson,
+    swap_used_pages: u64,
 }
 
 #[derive(Serialize)]
@@ -256,6 +298,8 @@ pub fn walk(walk: &Walk<'_>) -> String {
         out_of_memory: walk.outcome.out_of_memory.as_ref().map(|end| out_of_memory(end, walk)),
         busy_nodes: (walk.outcome.busy.as_ref())
             .map(|busy| BusyJson { after_pages: busy.after, nodes: busy.nodes.to_string() }),
+        control_groups: walk.groups.iter().flat_map(|groups| groups.groups.iter().map(group)).collect(),
+        control_groups_unknown: walk.groups.and_then(|groups| groups.unknown.clone()),
         nodes: nodes(walk),
         functions: walk
             .trace
@@ -276,10 +320,48 @@ fn answers(walk: &Walk<'_>) -> AnswersJson {
         falls_back_to_nodes: falls_back.then(|| found.fallback.to_string()),
         falls_back_after_pages: falls_back.then_some(found.fallback_after),
         killed: walk.victim.map(killed),
+        group: found.group.zip(walk.groups).map(|(answer, groups)| group_answer(&answer, groups)),
         page_cache: found.cache.word(),
         swapping: found.swapping.word(),
         swapping_after_pages: found.swapping.start().map(|(least, most)| StartJson { least, most }),
     }
+}
+
+fn group_answer(answer: &GroupAnswer, groups: &WalkGroups) -> GroupAnswerJson {
+    let limit = |limit: LimitRoom| {
+        let own = groups.groups.get(limit.group);
+        LimitJson {
+            group: own.and_then(|own| own.path.clone()),
+            file: file(limit.limit),
+            room_pages: StartJson {
+                least: limit.room.least,
+                most: Some(limit.room.most).filter(|most| *most < u64::MAX),
+            },
+            kills_all: own.is_some_and(|own| own.kills_all),
+        }
+    };
+    GroupAnswerJson {
+        verdict: verdict(answer.verdict),
+        reclaims_after_pages: answer.first.free,
+        max: answer.max.map(limit),
+        slowed_by: answer.slows.map(|(high, _)| limit(high)),
+    }
+}
+
+fn group(own: &WalkGroup) -> GroupJson {
+    GroupJson {
+        group: own.path.clone(),
+        max_pages: own.memory.max,
+        high_pages: own.memory.high,
+        swap_max_pages: own.swap_max,
+        used_pages: interval(own.memory.used),
+        caches_pages: interval(own.memory.caches),
+        swap_used_pages: own.swap_used,
+    }
+}
+
+const fn interval(pages: Interval) -> IntervalJson {
+    IntervalJson { least: pages.least, most: pages.most }
 }
 
 fn killed(answer: &VictimAnswer) -> KilledJson {
@@ -302,7 +384,7 @@ fn victim(own: &Victim) -> VictimJson {
         pid: own.pid,
         name: own.name.clone(),
         asks: own.is_asking,
-        size_pages: IntervalJson { least: own.size.least, most: own.size.most },
+        size_pages: interval(own.size),
         oom_score_adj: own.adjustment,
         badness_per_mille: BadnessJson { least, most },
     }
@@ -379,7 +461,6 @@ fn process(memory: &ProcessMemory) -> ProcessJson {
 }
 
 fn relief(relief: &Relief) -> ReliefJson {
-    let interval = |pages: Interval| IntervalJson { least: pages.least, most: pages.most };
     ReliefJson {
         verdict: verdict(relief.verdict()),
         caches_pages: interval(relief.caches),

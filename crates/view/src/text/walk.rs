@@ -40,6 +40,7 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     if let Some(end) = &walk.outcome.out_of_memory {
         page.line(2, &Line::from("  ").with(Ink::Notable, last_step(walk, end)));
     }
+    control_groups(&mut page, walk);
     page.heading("Nodes", &format!("pages of {}", Bytes::new(walk.before.page_bytes())));
     nodes(walk).write(&mut page);
     page.heading("Counters", "what numastat gains");
@@ -60,6 +61,17 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
         page.line(2, &Line::new().with(Ink::Faint, sentence));
     }
     page.finish()
+}
+
+/// The limits of control groups.
+fn control_groups(page: &mut Page, walk: &Walk<'_>) {
+    let Some(groups) = walk.groups else { return };
+    if !groups.groups.is_empty() {
+        page.heading("Control groups", "limits of memory, the program's own group first");
+    }
+    for group in &groups.groups {
+        page.line(4, &format!("  {}", group.in_words(walk.before.page_bytes())).into());
+    }
 }
 
 /// How the node of a page is found, and with which nodes.
@@ -189,13 +201,13 @@ fn last_step(walk: &Walk<'_>, end: &OutOfMemory) -> String {
     let lacking = size_of(end.pages, walk.after.page_bytes());
     // Where caches and swap are not known, both are left open.
     let relief = walk.relief.filter(|relief| relief.has_caches() || relief.swap.is_some());
-    match (relief, walk.size_bytes) {
-        (Some(relief), Some(_)) => {
+    match (relief, walk.takes_all()) {
+        (Some(relief), false) => {
             format!("{lacking} find no free memory: {}", relieved(&relief, end, walk.after, false))
         }
-        (Some(relief), None) => relieved(&relief, end, walk.after, true),
-        (None, Some(_)) => format!("{lacking} are missing: {}", consequence(end, walk.after)),
-        (None, None) => consequence(end, walk.after),
+        (Some(relief), true) => relieved(&relief, end, walk.after, true),
+        (None, false) => format!("{lacking} are missing: {}", consequence(end, walk.after)),
+        (None, true) => consequence(end, walk.after),
     }
 }
 
@@ -300,6 +312,16 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
             walk.policy.effective()
         ));
     }
+    if walk.groups.is_some_and(|groups| groups.cut.is_some()) {
+        notes.push(
+            "Pages beyond the limit of a control group take the place of others of the group and are in none of the tables. \
+             Page tables are charged, too; other memory of the kernel that the program takes is left out."
+                .to_owned(),
+        );
+    }
+    if let Some(unknown) = walk.groups.and_then(|groups| groups.unknown.as_ref()) {
+        notes.push(format!("Limits of control groups are not known: {unknown}."));
+    }
     notes.extend(walk.basis.note().map(str::to_owned));
     if walk.reading.is_some() {
         notes.push(
@@ -392,6 +414,7 @@ mod tests {
             victim: None,
             droppable: None,
             swap: None,
+            groups: None,
             caches: &BTreeMap::new(),
             huge: None,
             trace: &trace,

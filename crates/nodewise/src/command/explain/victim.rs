@@ -8,9 +8,11 @@ use nodewise_model::oom::{
 use nodewise_model::walk::{Constraint, OutOfMemory};
 use nodewise_model::{Interval, Verdict};
 use nodewise_source::process::oom::{self as processes, Killable};
+use nodewise_source::spare::LimitedGroup;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::walk::Walk;
 use nodewise_view::digest::walk::answers::Answers;
+use nodewise_view::digest::walk::groups::WalkGroup;
 use nodewise_view::digest::walk::victim::{Victim, VictimAnswer};
 
 use crate::input;
@@ -23,30 +25,39 @@ const OTHER_MEMORY: Bytes = Bytes::from_mib(4);
 const MOST_READ: usize = 64;
 
 /// Who is killed; `None` where no process is.
-pub(super) fn victim(walk: &Walk<'_>, zones: &Zones, input: &Input, machine: &str) -> Option<VictimAnswer> {
-    let end = walk.outcome.out_of_memory.as_ref()?;
+pub(super) fn victim(
+    walk: &Walk<'_>,
+    groups: &[LimitedGroup],
+    zones: &Zones,
+    input: &Input,
+    machine: &str,
+) -> Option<VictimAnswer> {
     let answers = Answers::from_walk(walk);
-    if answers.verdict == Verdict::Survives {
-        return None;
-    }
+    let scene = Scene::new(walk, &answers, groups)?;
     let live = Tree::live();
     let is_live = input::is_live(machine);
     let tree = if is_live { Some(&live) } else { input.tree() };
     let found = tree.and_then(processes::killables).unwrap_or_default();
     let settings = tree.map(processes::settings).unwrap_or_default();
     let swap = settings.swap.or(input.machine.swap_free).unwrap_or_default();
-    let limit = limit(end, walk.allowed);
-    let is_confined = end.constraint == Constraint::Cpuset;
     let page = walk.before.page_bytes();
-    let total = total_pages(zones.rows.iter().map(|row| &row.zone), &limit, is_confined, swap.get() / page)?;
+    let swap = swap.get() / page;
+    let total = total_pages(zones.rows.iter().map(|row| &row.zone), &scene.limit, scene.is_confined, swap);
+    let total = total.or_else(|| scene.group_total(swap))?;
 
     let blur = blur(&input.machine);
     let own = std::process::id();
     let others = found.processes.into_iter().filter(|other| !is_live || other.pid.number() != own);
-    let mut candidates: Vec<Candidate> =
-        others.map(|other| Candidate::new(&other, &limit, page, blur)).collect();
-    let is_named = !candidates.is_empty();
-    let more = taken(walk, end, answers.given, page);
+    let (mut candidates, mut unread) = (Vec::new(), found.unread);
+    for other in others {
+        match tree.map_or(Some(true), |tree| scene.holds(tree, other.pid)) {
+            Some(true) => candidates.push(Candidate::new(&other, &scene.limit, page, blur)),
+            Some(false) => {}
+            None => unread += 1,
+        }
+    }
+    let is_named = !candidates.is_empty() || scene.is_alone();
+    let more = scene.taken;
     let asking = walk.process.and_then(|memory| candidates.iter().position(|other| other.is(memory.pid)));
     let asking = match asking {
         Some(at) => {
@@ -68,8 +79,73 @@ pub(super) fn victim(walk: &Walk<'_>, zones: &Zones, input: &Input, machine: &st
         panics: settings.panics.unwrap_or(0),
         kills_asking: settings.kills_asking.is_some_and(|set| set != 0),
     };
+    let Scene { limit, is_confined, .. } = scene;
     let request = OomRequest { limit, is_confined, total, asking: Some(asking), settings };
-    Some(answer(candidates, &request, tree, found.unread))
+    Some(answer(candidates, &request, tree, unread))
+}
+
+/// Where there is no memory, and for whom: the nodes, or a control group.
+struct Scene<'g> {
+    limit: OomLimit,
+    is_confined: bool,
+    /// Pages that the request has when the kernel gives up, and the page tables for them.
+    taken: Interval,
+    /// The group whose limit is met.
+    group: Option<&'g WalkGroup>,
+    /// The same as it was read; `None` for a limit that was typed.
+    read: Option<&'g LimitedGroup>,
+}
+
+impl<'g> Scene<'g> {
+    /// `None` where no process is killed.
+    fn new(walk: &Walk<'g>, answers: &Answers, groups: &'g [LimitedGroup]) -> Option<Self> {
+        let page = walk.before.page_bytes();
+        let max =
+            answers.group.filter(|group| group.verdict != Verdict::Survives).and_then(|group| group.max);
+        if let Some(max) = max.filter(|_| answers.of_nodes == Verdict::Survives) {
+            let room = max.room;
+            let most = walk.size_bytes.map_or(room.most, |size| room.most.min(size.div_ceil(page)));
+            return Some(Self {
+                limit: OomLimit::Group,
+                is_confined: false,
+                taken: Interval { least: with_tables(room.least, page), most: with_tables(most, page) },
+                group: walk.groups.and_then(|own| own.groups.get(max.group)),
+                read: groups.get(max.group),
+            });
+        }
+        let end = walk.outcome.out_of_memory.as_ref().filter(|_| answers.of_nodes != Verdict::Survives)?;
+        Some(Self {
+            limit: limit(end, walk.allowed),
+            is_confined: end.constraint == Constraint::Cpuset,
+            taken: taken(walk, end, answers.given, page),
+            group: None,
+            read: None,
+        })
+    }
+
+    /// Whether a process is among those that may be killed; `None` where its group cannot be seen.
+    fn holds(&self, tree: &Tree, pid: Pid) -> Option<bool> {
+        match (self.group, self.read) {
+            (None, _) => Some(true),
+            (Some(_), None) => Some(false),
+            (Some(_), Some(read)) => read.holds(tree, pid),
+        }
+    }
+
+    /// Whether the program has its group for itself.
+    const fn is_alone(&self) -> bool {
+        self.group.is_some() && self.read.is_none()
+    }
+
+    /// The pages that a thousandth is taken of: the limit of the group and the swap that it may use.
+    ///
+    /// # Source
+    /// `mem_cgroup_get_max` in `mm/memcontrol.c`.
+    fn group_total(&self, swap: u64) -> Option<u64> {
+        let group = self.group?;
+        let swap = group.swap_max.map_or(swap, |max| max.min(swap));
+        Some(group.memory.max?.saturating_add(swap))
+    }
 }
 
 /// Chooses, and reads the policies of those that may be chosen until no more of them matters.
@@ -187,22 +263,26 @@ fn limit(end: &OutOfMemory, allowed: &NodeSet) -> OomLimit {
     }
 }
 
-/// Pages that the request has when the kernel gives up, and the page tables for them. A table of 64-bit entries fills a page.
+/// Pages of a program and the page tables for them. A table of 64-bit entries fills a page.
+const fn with_tables(pages: u64, page: u64) -> u64 {
+    pages.saturating_add(pages.div_ceil(page / 8))
+}
+
+/// Pages that the request has when the kernel gives up, and the page tables for them.
 fn taken(walk: &Walk<'_>, end: &OutOfMemory, given: u64, page: u64) -> Interval {
-    let with_tables = |pages: u64| pages.saturating_add(pages.div_ceil(page / 8));
-    let (least, most) = match (walk.relief, walk.size_bytes) {
-        (Some(relief), Some(_)) => {
+    let (least, most) = match (walk.relief, walk.takes_all()) {
+        (Some(relief), false) => {
             let all = given.saturating_add(end.pages);
             (all.saturating_sub(relief.unplaced.most), all.saturating_sub(relief.unplaced.least))
         }
-        (Some(relief), None) => {
+        (Some(relief), true) => {
             let swap = Interval::exactly(walk.swap.unwrap_or(0));
             let all = Interval::exactly(given).and(relief.caches).and(swap);
             (all.least, all.most)
         }
         (None, _) => (given, given.saturating_add(end.pages)),
     };
-    Interval { least: with_tables(least), most: with_tables(most) }
+    Interval { least: with_tables(least, page), most: with_tables(most, page) }
 }
 
 /// Pages by which the kernel's quick counters of a process may be off: of each of four counters each CPU keeps a batch

@@ -6,6 +6,7 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 use nodewise_model::walk::{Constraint, OutOfMemory, Stretch};
 use nodewise_model::{Interval, Verdict};
 
+use super::groups::GroupAnswer;
 use super::{Walk, size_of, sizes_of};
 use crate::digest::counts::by_count;
 
@@ -86,7 +87,11 @@ pub struct Answers {
     pub cache: CacheAnswer,
     /// Whether a process is killed.
     pub verdict: Verdict,
+    /// Whether one is killed because the nodes have no room.
+    pub of_nodes: Verdict,
     pub swapping: Swapping,
+    /// The limits of control groups that end the request, or slow it down; `None` where it ends on the nodes before.
+    pub group: Option<GroupAnswer>,
 }
 
 impl Answers {
@@ -98,12 +103,18 @@ impl Answers {
         let first = stretches.iter().position(|stretch| has_fallen_back(walk, &fallback, stretch));
         let given = sum(stretches);
         let end = walk.outcome.out_of_memory.as_ref();
-        let verdict = match (end, walk.relief) {
+        let of_nodes = match (end, walk.relief) {
             (None, _) => Verdict::Survives,
             // Whoever takes all there is goes on until a process is killed.
-            _ if walk.size_bytes.is_none() => Verdict::Killed,
+            _ if walk.takes_all() => Verdict::Killed,
             (Some(_), Some(relief)) => relief.verdict(),
             (Some(_), None) => Verdict::Open,
+        };
+        let group = GroupAnswer::from_walk(walk).filter(|_| of_nodes != Verdict::Killed);
+        let verdict = match (of_nodes, group.map(|group| group.verdict)) {
+            (_, None | Some(Verdict::Survives)) => of_nodes,
+            (_, Some(Verdict::Killed)) => Verdict::Killed,
+            (_, Some(Verdict::Open)) => Verdict::Open,
         };
         // The kernel begins to reclaim when no zone of the list is above its low watermark.
         let pressure = walk.outcome.above_low().or(end.map(|_| given));
@@ -113,21 +124,54 @@ impl Answers {
             given,
             cache: cache(walk, pressure),
             verdict,
+            of_nodes,
+            group,
             swapping: pressure.map_or(Swapping::Never, |after| swapping(walk, after, given)),
         }
     }
 
-    /// The answers in two or three sentences: the end of the request and who is killed, then page cache and swap.
+    /// The answers in two to five sentences: the end of the request and who is killed, then page cache and swap, then the room
+    /// that control groups leave.
     pub fn summary(&self, walk: &Walk<'_>) -> String {
         let killed = walk.victim.map(|victim| {
             let if_open = if self.verdict == Verdict::Open { "if so, " } else { "" };
             format!("{if_open}{}", victim.sentence(walk.before.page_bytes()))
         });
-        let killed = killed.map_or_else(String::new, |sentence| format!(" {}.", capital(&sentence)));
-        format!("{}{killed} {}.", capital(&self.end(walk)), capital(&self.reclaim(walk)))
+        let of_group = self.group.zip(walk.groups);
+        let all = of_group.and_then(|(group, groups)| {
+            let max = group.max.filter(|max| group.verdict != Verdict::Survives && groups.kills_all(max))?;
+            Some(format!("with it all others of {} are killed (memory.oom.group)", groups.name(&max)))
+        });
+        // Where nothing happens on the nodes, what happens in the group is enough.
+        let is_quiet = self.swapping == Swapping::Never && self.cache == CacheAnswer::Kept;
+        let on_nodes = Some(self.reclaim(walk)).filter(|_| of_group.is_none() || !is_quiet);
+        let in_group = of_group.map(|(group, groups)| group.reclaim(walk, groups));
+        let left = walk.groups.filter(|_| of_group.is_none());
+        let left = left.and_then(|groups| groups.left(walk.before.page_bytes()));
+        let sentences = [Some(self.end(walk)), killed, all, on_nodes, in_group, left];
+        let sentences: Vec<String> = sentences
+            .iter()
+            .flatten()
+            .map(|sentence| format!("{}.", capital(sentence.trim_end_matches('.'))))
+            .collect();
+        sentences.join(" ")
     }
 
+    /// The end of the request on the nodes, and in the control groups where these leave it less.
     fn end(&self, walk: &Walk<'_>) -> String {
+        match self.group.zip(walk.groups) {
+            Some((group, groups)) if self.of_nodes == Verdict::Survives => {
+                let fallback = self.fallback_in_words(walk.before.page_bytes());
+                group.end(walk, groups, Some(&fallback))
+            }
+            Some((group, groups)) => {
+                format!("{} {}", self.end_on_nodes(walk), capital(&group.end(walk, groups, None)))
+            }
+            None => self.end_on_nodes(walk),
+        }
+    }
+
+    fn end_on_nodes(&self, walk: &Walk<'_>) -> String {
         let page = walk.before.page_bytes();
         let Some(end) = &walk.outcome.out_of_memory else {
             return match walk.size_bytes {
@@ -139,7 +183,7 @@ impl Answers {
         };
         let unplaced = walk.relief.map_or(Interval { least: 0, most: end.pages }, |relief| relief.unplaced);
         let (fallback, room) = (self.fallback_in_words(page), sizes_of(unplaced, page));
-        if walk.size_bytes.is_none() {
+        if walk.takes_all() {
             let freed = walk.relief.map(|relief| relief.caches).unwrap_or_default();
             let swap = Interval::exactly(walk.swap.unwrap_or(0));
             let all = sizes_of(Interval::exactly(self.given).and(freed).and(swap), page);
@@ -260,7 +304,7 @@ fn cache(walk: &Walk<'_>, pressure: Option<u64>) -> CacheAnswer {
     match (walk.droppable, walk.relief) {
         (None, _) => CacheAnswer::Unknown,
         (Some(Interval { most: 0, .. }), _) => CacheAnswer::Empty,
-        (Some(caches), _) if walk.size_bytes.is_none() => CacheAnswer::Dropped(caches),
+        (Some(caches), _) if walk.takes_all() => CacheAnswer::Dropped(caches),
         (Some(_), Some(relief)) => CacheAnswer::Dropped(relief.dropped),
         (Some(_), None) => CacheAnswer::Background,
     }
@@ -273,7 +317,7 @@ fn swapping(walk: &Walk<'_>, after: u64, given: u64) -> Swapping {
     match (walk.swap, &walk.outcome.out_of_memory, walk.droppable) {
         (Some(0), ..) => Swapping::NoSwap,
         (None, ..) => Swapping::IfAny(after),
-        (Some(_), Some(end), Some(caches)) if end.pages > caches.most || walk.size_bytes.is_none() => {
+        (Some(_), Some(end), Some(caches)) if end.pages > caches.most || walk.takes_all() => {
             Swapping::Certain { earliest: after, latest: given.saturating_add(caches.most) }
         }
         (Some(_), ..) => Swapping::Possible(after),
