@@ -12,6 +12,7 @@
 //! | memory that comes and goes | `simulate/mapping.rs` |
 //! | touching pages, copies after a fork, pages that come back from a disk | `simulate/fault.rs` |
 //! | calls that set policies and move pages | `simulate/calls.rs`, `simulate/moving.rs` |
+//! | page cache of files on a disk | `simulate/cache.rs` |
 //! | demotion, swap and the OOM killer | `simulate/reclaim.rs` |
 //! | control groups with limits | `simulate/group.rs` |
 //! | threads with policies and CPUs of their own | `simulate/thread.rs` |
@@ -20,6 +21,7 @@
 
 mod act;
 mod balance;
+mod cache;
 mod calls;
 mod cycle;
 mod fault;
@@ -54,11 +56,12 @@ use crate::policy::system;
 use crate::release::Release;
 use crate::thp::TransparentHuge;
 use crate::tier::Tiers;
-pub use act::{Act, Backing, Flags, Mapping, MemoryUse, Part, Refused, Skipped};
+pub use act::{Act, Backing, FilePart, Flags, Mapping, MemoryUse, Part, Refused, Skipped};
 pub use limits::{GroupLimit, GroupLimits, GroupState};
 pub use placement::{Owner, Placement};
 pub use step::{Cause, Killed, LimitMet, LimitOutcome, LocalAfter, Relief, Step};
 
+use cache::Doubt;
 use group::Group;
 use limits::GroupId;
 use placement::Sums;
@@ -102,12 +105,17 @@ pub struct Simulation {
     group_names: BTreeMap<String, GroupId>,
     objects: BTreeMap<ObjectId, Object>,
     files: BTreeMap<String, ObjectId>,
+    /// Page cache of files on a disk, by their names.
+    cached: BTreeMap<String, ObjectId>,
+    /// Uncertain pages of it, by node.
+    doubts: BTreeMap<NodeId, Doubt>,
     /// The number of the step, by which pages age.
     now: u64,
     next_id: Id,
     next_object: ObjectId,
     changed_programs: BTreeSet<String>,
     changed_files: BTreeSet<String>,
+    changed_caches: BTreeSet<String>,
     changed_pool: bool,
 }
 
@@ -137,11 +145,14 @@ impl Simulation {
             group_names: BTreeMap::new(),
             objects: BTreeMap::new(),
             files: BTreeMap::new(),
+            cached: BTreeMap::new(),
+            doubts: BTreeMap::new(),
             now: 0,
             next_id: 0,
             next_object: 0,
             changed_programs: BTreeSet::new(),
             changed_files: BTreeSet::new(),
+            changed_caches: BTreeSet::new(),
             changed_pool: false,
         }
     }
@@ -220,6 +231,11 @@ impl Simulation {
                 self.demotion = *enabled;
                 return Ok(Step::default());
             }
+            Act::Sync => {
+                self.write_back();
+                return Ok(Step::default());
+            }
+            Act::DropCaches => return Ok(self.drop_all()),
             _ => {}
         }
         if let Some(id) = self.threads.get(name).copied() {
@@ -243,6 +259,8 @@ impl Simulation {
                 let _ = simulation.touch(id, object, pages, &mut step);
                 step
             }),
+            Act::Read(part) => Ok(self.use_file(id, part, false)),
+            Act::Write(part) => Ok(self.use_file(id, part, true)),
             Act::SetPolicy(policy) => Ok(self.set_policy(id, policy)),
             Act::Bind { part, policy, flags } => self.with_part(id, part, |simulation, object, pages| {
                 simulation.bind(id, (object, &part.region), pages, policy, *flags)
@@ -273,9 +291,12 @@ impl Simulation {
                 self.remove(id);
                 Ok(Step::default())
             }
-            Act::Start { .. } | Act::ResizePool { .. } | Act::SetDemotion(_) | Act::Limit { .. } => {
-                Ok(Step::default())
-            }
+            Act::Start { .. }
+            | Act::ResizePool { .. }
+            | Act::SetDemotion(_)
+            | Act::Limit { .. }
+            | Act::Sync
+            | Act::DropCaches => Ok(Step::default()),
         }
     }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// The scenarios that come with nodewise: the name and the file.
-pub const SHIPPED: [(&str, &str); 9] = [
+pub const SHIPPED: [(&str, &str); 10] = [
     ("database", include_str!("../../../scenarios/database.toml")),
     ("database-interleaved", include_str!("../../../scenarios/database-interleaved.toml")),
     ("jvm", include_str!("../../../scenarios/jvm.toml")),
@@ -20,6 +20,7 @@ pub const SHIPPED: [(&str, &str); 9] = [
     ("pi5", include_str!("../../../scenarios/pi5.toml")),
     ("cxl", include_str!("../../../scenarios/cxl.toml")),
     ("pods", include_str!("../../../scenarios/pods.toml")),
+    ("cache", include_str!("../../../scenarios/cache.toml")),
     ("fork", include_str!("../../../scenarios/fork.toml")),
     ("calls", include_str!("../../../scenarios/calls.toml")),
 ];
@@ -64,6 +65,8 @@ pub enum Written {
     Map(Mapping),
     Allocate(Mapping),
     Touch(Part),
+    Read(FilePart),
+    Write(FilePart),
     Free(String),
     SetPolicy(String),
     Mbind { part: Part, policy: String, strict: bool, moves: bool, moves_all: bool },
@@ -81,6 +84,8 @@ pub enum Written {
     End,
     HugePages(u64),
     Demotion(bool),
+    Sync,
+    DropCaches,
     Limit(Group),
     Join(String),
 }
@@ -130,6 +135,14 @@ pub struct Part {
     pub region: String,
     pub offset: Option<String>,
     pub length: Option<String>,
+}
+
+/// Some of a file on a disk, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilePart {
+    pub file: String,
+    pub offset: Option<String>,
+    pub size: String,
 }
 
 #[derive(Deserialize)]

@@ -51,6 +51,15 @@ pub struct Part {
     pub pages: Option<Range<u64>>,
 }
 
+/// Pages of a file on a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePart {
+    /// The name of the file; files that are mapped have names of their own.
+    pub file: String,
+    /// Pages of 4 KiB from its beginning.
+    pub pages: Range<u64>,
+}
+
 /// The use of a program's memory while time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
@@ -72,7 +81,7 @@ pub struct Flags {
     pub moves_all: bool,
 }
 
-/// The effect of a program. Pools, limits of groups and demotion are the system's, whoever does them.
+/// The effect of a program. Pools, limits of groups, demotion and caches are the system's, whoever does them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It starts on a CPU of a node, in a cpuset of its own.
@@ -89,6 +98,10 @@ pub enum Act {
     Allocate(Mapping),
     /// It writes to every page.
     Touch(Part),
+    /// `read(2)` of a file on a disk: what is not in the page cache comes into it.
+    Read(FilePart),
+    /// `write(2)`: the same, and the pages are not on the disk until [`Act::Sync`].
+    Write(FilePart),
     Free {
         /// The name of the memory.
         region: String,
@@ -171,6 +184,10 @@ pub enum Act {
     },
     /// `/sys/kernel/mm/numa/demotion_enabled` is written.
     SetDemotion(bool),
+    /// `sync(2)`: all that was written is on the disk.
+    Sync,
+    /// `/proc/sys/vm/drop_caches` is written: page cache goes, but for pages that are not on the disk.
+    DropCaches,
 }
 
 /// Why a scenario cannot go on: what it says has no sense.

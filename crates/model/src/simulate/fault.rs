@@ -44,7 +44,7 @@ impl Simulation {
             for (part, policy) in self.policies(id, object, part) {
                 match kind {
                     ObjectKind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
-                    ObjectKind::File | ObjectKind::Private => {
+                    ObjectKind::File | ObjectKind::Private | ObjectKind::Cached => {
                         self.fault(id, object, &policy, (part, huge), step)?
                     }
                 }
@@ -97,7 +97,7 @@ impl Simulation {
     }
 
     /// Takes pages for a range where none are.
-    fn fault(
+    pub(super) fn fault(
         &mut self,
         id: Id,
         object: ObjectId,
@@ -133,6 +133,10 @@ impl Simulation {
             self.memory.huge_effort = HugeEffort::Everywhere;
             let given = self.put(id, object, policy, pages.start, &outcome, step);
             pages.start += given;
+            if outcome.above_low().is_some() || outcome.out_of_memory.is_some() {
+                let awake = self.end_of(id, policy, 0).inside;
+                self.doubt_awake(&awake, step);
+            }
             let Some(end) = outcome.out_of_memory else { continue };
             let end = OutOfMemory { pages: pages.end - pages.start, ..end };
             // Zones that lie below their marks take what is given back first.
@@ -164,8 +168,12 @@ impl Simulation {
         if let Some(group) = charged.filter(|_| kind != ObjectKind::Pool) {
             self.recharge(group, Charged::default(), Charged::from_runs(&runs));
         }
-        gain(&mut self.programs, id, kind, &places_of(&runs), false);
-        let extents = runs.into_iter().map(|run| Extent { run, holders: Holders::one(id), charged, since });
+        // Page cache is nobody's.
+        let holders = if kind == ObjectKind::Cached { Holders::default() } else { Holders::one(id) };
+        if !holders.is_empty() {
+            gain(&mut self.programs, id, kind, &places_of(&runs), false);
+        }
+        let extents = runs.into_iter().map(|run| Extent { run, holders: holders.clone(), charged, since });
         if let Some(object) = self.objects.get_mut(&object) {
             object.extents.extend(extents);
         }

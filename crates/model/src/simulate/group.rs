@@ -6,8 +6,8 @@
 //!
 //! | file | what happens |
 //! |---|---|
-//! | `memory.max` | the group's own pages are swapped out; where none can be, the kernel kills one of the group |
-//! | `memory.high` | the group's own pages are swapped out; where none can be, its programs are slowed down, and none is killed |
+//! | `memory.max` | the group's own page cache is dropped, then its pages are swapped out; where none can be, the kernel kills one of the group |
+//! | `memory.high` | the group's own page cache is dropped, then its pages are swapped out; where none can be, its programs are slowed down, and none is killed |
 //! | `memory.swap.max` | the group's pages stay in memory once so much of them is in swap |
 //! | `memory.min`, `memory.low` | up to this size the group's pages stay when others need room; above `low` they go first |
 //! | `memory.oom.group` | with one of the group all others are killed, but for those with an `oom_score_adj` of -1000 |
@@ -23,6 +23,8 @@
 //! scripts (`lab --check --kind groups,swap`); protection was not.
 
 use std::collections::BTreeMap;
+
+use nodewise_machine::NodeId;
 
 use super::Simulation;
 use super::act::Refused;
@@ -42,6 +44,16 @@ pub(super) struct Group {
     killed: u64,
     ooms: u64,
     charged: Charged,
+}
+
+/// Adds pages by node.
+fn add(sums: &mut Vec<(NodeId, u64)>, pages: &BTreeMap<NodeId, u64>) {
+    for (node, count) in pages {
+        match sums.iter_mut().find(|(own, _)| own == node) {
+            Some((_, sum)) => *sum += count,
+            None => sums.push((*node, *count)),
+        }
+    }
 }
 
 impl Simulation {
@@ -175,19 +187,31 @@ impl Simulation {
         }
     }
 
-    /// Swaps pages of a group out that has met a limit; gives how many.
+    /// Makes room in a group that has met a limit: drops its page cache, or swaps its pages out; gives how many.
     fn squeeze(&mut self, group: GroupId, kind: GroupLimit, pages: u64, step: &mut Step) -> u64 {
         self.note_peaks();
         let nodes = self.memory.nodes();
-        let out = self.swap_out(&nodes, Some(group), pages);
+        let dropped: BTreeMap<NodeId, u64> = self.drop_in_group(group, pages);
+        let out =
+            if dropped.is_empty() { self.swap_out(&nodes, Some(group), pages) } else { BTreeMap::new() };
         let met = self.met(group, kind, step);
-        for (node, count) in &out {
-            match met.swapped.iter_mut().find(|(own, _)| own == node) {
-                Some((_, sum)) => *sum += count,
-                None => met.swapped.push((*node, *count)),
+        add(&mut met.dropped, &dropped);
+        add(&mut met.swapped, &out);
+        dropped.values().chain(out.values()).sum()
+    }
+
+    /// Drops page cache of a group; gives how many pages of each node.
+    fn drop_in_group(&mut self, group: GroupId, pages: u64) -> BTreeMap<NodeId, u64> {
+        let mut dropped = BTreeMap::new();
+        let mut left = pages;
+        for node in &self.memory.nodes() {
+            let count = if self.cached.is_empty() { 0 } else { self.drop_cached(node, Some(group), left) };
+            if count > 0 {
+                dropped.insert(node, count);
+                left -= count;
             }
         }
-        out.values().sum()
+        dropped
     }
 
     /// The entry of a step for a limit that was met.
@@ -203,6 +227,7 @@ impl Simulation {
                 group: name.clone(),
                 limit: kind,
                 size: size.unwrap_or_default(),
+                dropped: Vec::new(),
                 swapped: Vec::new(),
                 outcome: LimitOutcome::Fits,
             });
@@ -295,14 +320,26 @@ impl Simulation {
         root: Option<GroupId>,
         respected: Protection,
     ) -> u64 {
-        let Some(own) = group else { return u64::MAX };
+        if group.is_none() {
+            return u64::MAX;
+        }
         let left = |id: GroupId| {
             let swap_max = self.groups[id as usize].limits.swap_max.unwrap_or(u64::MAX);
             swap_max.saturating_sub(self.charged(id).swap)
         };
         let swap = self.above(group).map(left).min().unwrap_or(u64::MAX);
-        let protected = self.protected(own, root, respected);
-        swap.min(self.charged(own).memory.saturating_sub(protected))
+        swap.min(self.unprotected(group, root, respected))
+    }
+
+    /// Pages of a group that may go when room is made below a root: those beyond its protection.
+    pub(super) fn unprotected(
+        &self,
+        group: Option<GroupId>,
+        root: Option<GroupId>,
+        respected: Protection,
+    ) -> u64 {
+        let Some(own) = group else { return u64::MAX };
+        self.charged(own).memory.saturating_sub(self.protected(own, root, respected))
     }
 
     /// Pages of a group that are protected when room is made below a root: its own protection, and of what protects the

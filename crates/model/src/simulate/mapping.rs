@@ -114,10 +114,10 @@ impl Simulation {
         };
         let object = self.next_object;
         self.next_object += 1;
-        self.objects.insert(object, Object { kind, extents: Vec::new(), policies: Spans::default() });
+        self.objects.insert(object, Object::new(kind));
         let first = match kind {
             // The file's inode number shifts its turns.
-            ObjectKind::File => u64::from(object),
+            ObjectKind::File | ObjectKind::Cached => u64::from(object),
             // Turns in a mapping of the pool begin with it.
             ObjectKind::Pool => 0,
             // Turns in a private file go by its pages.

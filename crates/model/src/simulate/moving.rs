@@ -173,7 +173,7 @@ impl Simulation {
                 }
                 let (pieces, count) = match kind {
                     ObjectKind::Pool => self.moved_in_pool(run, go, wanted, &own),
-                    ObjectKind::Private | ObjectKind::File => {
+                    ObjectKind::Private | ObjectKind::File | ObjectKind::Cached => {
                         self.moved_of_order(run, go, (wanted, order), &own)
                     }
                 };

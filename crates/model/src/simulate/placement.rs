@@ -16,6 +16,8 @@ pub enum Owner {
     Program(String),
     /// A file's: what no one who runs has touched.
     File(String),
+    /// The page cache of a file on a disk.
+    Cache(String),
     /// The pool's: huge pages that are free.
     Pool,
 }
@@ -113,7 +115,7 @@ impl Sums {
 
     fn of_kind(&mut self, kind: ObjectKind) -> &mut Placement {
         match kind {
-            ObjectKind::File => &mut self.files,
+            ObjectKind::File | ObjectKind::Cached => &mut self.files,
             ObjectKind::Private | ObjectKind::Pool => &mut self.inherited,
         }
     }
@@ -190,7 +192,9 @@ impl Simulation {
         let files =
             self.files.iter().map(|(name, object)| (Owner::File(name.clone()), self.unclaimed(*object)));
         let pool = (Owner::Pool, self.pooled());
-        programs.chain(files).chain([pool]).filter(is_shown).collect_map()
+        let caches =
+            self.cached.iter().map(|(name, object)| (Owner::Cache(name.clone()), self.unclaimed(*object)));
+        programs.chain(files).chain(caches).chain([pool]).filter(is_shown).collect_map()
     }
 
     /// Who has changed since the last step.
@@ -203,6 +207,10 @@ impl Simulation {
         for name in std::mem::take(&mut self.changed_files) {
             let placement = self.files.get(&name).map(|object| self.unclaimed(*object));
             changes.push((Owner::File(name), placement));
+        }
+        for name in std::mem::take(&mut self.changed_caches) {
+            let placement = self.cached.get(&name).map(|object| self.unclaimed(*object));
+            changes.push((Owner::Cache(name), placement));
         }
         if std::mem::take(&mut self.changed_pool) {
             changes.push((Owner::Pool, Some(self.pooled())));

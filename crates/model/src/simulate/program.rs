@@ -72,6 +72,8 @@ pub(super) enum ObjectKind {
     Private,
     File,
     Pool,
+    /// Page cache of a file on a disk, which no program has.
+    Cached,
 }
 
 /// Pages that are mapped by one program, or by several.
@@ -81,6 +83,8 @@ pub(super) struct Object {
     pub extents: Vec<Extent>,
     /// Those of a file hold for all that have it.
     pub policies: Spans<Policy>,
+    /// Pages of a file on a disk that the disk does not have yet.
+    pub dirty: Spans<()>,
 }
 
 /// Pages that were touched, with the programs that have them. In private memory a page number may be in
@@ -143,6 +147,11 @@ impl Region {
 }
 
 impl Object {
+    /// An object without pages.
+    pub fn new(kind: ObjectKind) -> Self {
+        Self { kind, extents: Vec::new(), policies: Spans::default(), dirty: Spans::default() }
+    }
+
     /// Cuts the extents that reach over an end of a range.
     pub fn carve(&mut self, pages: &Range<u64>) {
         let mut right = Vec::new();
@@ -175,12 +184,13 @@ impl Object {
         counted.map(|run| run.held.count(&common(&run.pages), &is)).sum()
     }
 
-    /// The pages of a range that are missing for a program; of a file, for no one.
+    /// The pages of a range that are missing for a program; of a file, for everybody.
     pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
         let is_there = |extent: &&Extent| {
             let own = &extent.run.pages;
             let overlaps = own.end > pages.start && own.start < pages.end;
-            overlaps && (self.kind == ObjectKind::File || extent.holders.contains(id))
+            let is_of_all = matches!(self.kind, ObjectKind::File | ObjectKind::Cached);
+            overlaps && (is_of_all || extent.holders.contains(id))
         };
         let mut there: Vec<&Range<u64>> =
             self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();

@@ -6,8 +6,9 @@
 //! nodes are empty. Which of several programs is killed is [`oom::choose`]'s.
 //!
 //! The kernel reclaims ahead and more than is wanted; here it is as much as is wanted, of the pages that were
-//! touched longest ago. Caches that the machine has when a scenario begins go first, as far as the kernel's own estimate
-//! counts them ([`caches`](crate::caches)); programs of a scenario read no files.
+//! touched longest ago. Caches go first: those that the machine has when a scenario begins, as far as the kernel's own estimate
+//! counts them ([`caches`](crate::caches)), then those of files that programs have used (`simulate/cache.rs`). With demotion the
+//! kernel demotes page cache, too; here it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +40,8 @@ impl Simulation {
         pages: u64,
         step: &mut Step,
     ) -> Result<(), Stopped> {
-        if self.reclaim(&end.inside, pages, step) > 0 {
+        let from = self.programs.get(&id).map(|program| program.cpu_node);
+        if self.reclaim((&end.inside, from), pages, step) > 0 {
             return Ok(());
         }
         let Some((victim, next)) = self.victim(id, end) else {
@@ -51,9 +53,29 @@ impl Simulation {
         if self.programs.contains_key(&id) { Ok(()) } else { Err(Stopped) }
     }
 
-    /// Frees pages of some nodes, those first that were touched longest ago; gives how many.
-    pub(super) fn reclaim(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
-        let mut freed = self.drop_caches(inside, pages, step);
+    /// Frees pages of some nodes, those first that were touched longest ago; gives how many. Caches go first, in the order in which a
+    /// CPU's node looks for pages: kswapd frees them on all nodes, and the first of these has what is asked for.
+    pub(super) fn reclaim(
+        &mut self,
+        (inside, from): (&NodeSet, Option<NodeId>),
+        pages: u64,
+        step: &mut Step,
+    ) -> u64 {
+        let order = from.map(|from| self.memory.orders().from(from).to_vec()).unwrap_or_default();
+        let others = inside.iter().filter(|node| !order.contains(node));
+        let nodes: Vec<NodeId> =
+            order.iter().copied().filter(|node| inside.contains(*node)).chain(others).collect();
+        let mut freed = 0;
+        for node in nodes {
+            freed += self.drop_caches(node, pages - freed, step);
+            if !self.cached.is_empty() {
+                let dropped = self.drop_cached(node, None, pages - freed);
+                freed += dropped;
+                if dropped > 0 {
+                    step.drop_caches(node, dropped);
+                }
+            }
+        }
         if freed == 0 && self.demotion {
             for node in inside {
                 freed += self.demote(node, pages.saturating_sub(freed), step);
@@ -67,26 +89,22 @@ impl Simulation {
         freed
     }
 
-    /// Gives up this many pages of the caches of some nodes; gives how many.
-    fn drop_caches(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
-        let mut freed = 0;
-        for node in inside {
-            let Some(cache) = self.caches.get_mut(&node) else { continue };
-            let wanted = (pages - freed).min(*cache);
-            let mut left = wanted;
-            for zone in self.memory.zones.iter_mut().rev().filter(|zone| zone.node == node) {
-                let part = left.min(zone.managed.saturating_sub(zone.free));
-                zone.free += part;
-                left -= part;
-            }
-            let dropped = wanted - left;
-            *cache -= dropped;
-            freed += dropped;
-            if dropped > 0 {
-                step.drop_caches(node, dropped);
-            }
+    /// Gives up this many pages of the caches that a node had in the beginning; gives how many.
+    pub(super) fn drop_caches(&mut self, node: NodeId, pages: u64, step: &mut Step) -> u64 {
+        let Some(cache) = self.caches.get_mut(&node) else { return 0 };
+        let wanted = pages.min(*cache);
+        let mut left = wanted;
+        for zone in self.memory.zones.iter_mut().rev().filter(|zone| zone.node == node) {
+            let part = left.min(zone.managed.saturating_sub(zone.free));
+            zone.free += part;
+            left -= part;
         }
-        freed
+        let dropped = wanted - left;
+        *cache -= dropped;
+        if dropped > 0 {
+            step.drop_caches(node, dropped);
+        }
+        dropped
     }
 
     /// Moves this many pages of a node to slower memory; gives how many.
@@ -94,7 +112,7 @@ impl Simulation {
         let Some(tiers) = self.tiers.clone().filter(|_| pages > 0) else { return 0 };
         let everywhere = self.memory.nodes();
         let mut left = pages;
-        for (since, object) in self.oldest(&NodeSet::from_iter([node])) {
+        for (since, object) in self.oldest(&NodeSet::from_iter([node]), is_programs) {
             for holder in self.holders(object, since) {
                 if left == 0 {
                     return pages;
@@ -153,7 +171,7 @@ impl Simulation {
     ) {
         let everywhere = self.memory.nodes();
         let mut left = pages;
-        for (since, object) in self.oldest(inside) {
+        for (since, object) in self.oldest(inside, is_programs) {
             for (node, charged) in self.charges(inside, within, (since, object)) {
                 let most = left.min(self.swap_left).min(self.swappable(charged, within, respected));
                 if most == 0 {
@@ -174,7 +192,7 @@ impl Simulation {
     }
 
     /// The nodes that pages of an object may be on, each with every group that such pages are charged to.
-    fn charges(
+    pub(super) fn charges(
         &self,
         inside: &NodeSet,
         within: Option<GroupId>,
@@ -187,11 +205,11 @@ impl Simulation {
         inside.iter().flat_map(|node| groups.iter().map(move |group| (node, *group))).collect()
     }
 
-    /// Who has pages on some nodes, by when they were touched. Pages of the pool stay where they are.
-    fn oldest(&self, inside: &NodeSet) -> Vec<(u64, ObjectId)> {
+    /// Who has pages of some kinds on some nodes, by when they were touched.
+    pub(super) fn oldest(&self, inside: &NodeSet, is: fn(ObjectKind) -> bool) -> Vec<(u64, ObjectId)> {
         let on = |held: &Held| held.node().is_some_and(|node| inside.contains(node));
         let mut oldest = Vec::new();
-        for (number, object) in self.objects.iter().filter(|(_, object)| object.kind != ObjectKind::Pool) {
+        for (number, object) in self.objects.iter().filter(|(_, object)| is(object.kind)) {
             let there = object.extents.iter().filter(|extent| extent.run.count(on) > 0);
             oldest.extend(there.map(|extent| (extent.since, *number)));
         }
@@ -275,6 +293,11 @@ impl Simulation {
         };
         self.memory.route(&request).out_of_memory(pages)
     }
+}
+
+/// Whether memory is of programs, and can go elsewhere: pages of the pool stay where they are.
+const fn is_programs(kind: ObjectKind) -> bool {
+    matches!(kind, ObjectKind::Private | ObjectKind::File)
 }
 
 /// The nodes that a program is bound to: a thread that is not bound may have memory anywhere (`oom_cpuset_eligible`).

@@ -37,7 +37,7 @@ pub enum Cause {
 /// The end of it where a control group has met a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitOutcome {
-    /// There was room after pages of the group had been swapped out.
+    /// There was room after pages of the group had been dropped or swapped out.
     Fits,
     /// Nothing more could be swapped out: its programs are slowed down from there on.
     Throttled,
@@ -54,6 +54,8 @@ pub struct LimitMet {
     pub limit: GroupLimit,
     /// The limit in pages of 4 KiB.
     pub size: u64,
+    /// Page cache of the group that was dropped for it, by node.
+    pub dropped: Vec<(NodeId, u64)>,
     /// Pages of the group that went to swap for it, by node.
     pub swapped: Vec<(NodeId, u64)>,
     pub outcome: LimitOutcome,
@@ -108,6 +110,10 @@ pub struct Step {
     pub missing: Option<OutOfMemory>,
     /// The measures that were taken to have room, in order.
     pub reliefs: Vec<Relief>,
+    /// Page cache that kswapd may have dropped beside what was wanted, by node: up to this many pages.
+    pub ahead: Vec<(NodeId, u64)>,
+    /// Pages that `drop_caches` left in the page cache, for they are not on the disk.
+    pub unwritten: u64,
     /// Limits of control groups that were met, in order.
     pub limits: Vec<LimitMet>,
     /// Who was killed, in order.
@@ -149,6 +155,15 @@ impl Step {
         match dropped {
             Some(pages) => *pages += count,
             None => self.reliefs.push(Relief::Dropped { node: from, pages: count }),
+        }
+    }
+
+    /// Notes pages that kswapd may free beside what is wanted.
+    pub(super) fn free_ahead(&mut self, from: NodeId, count: u64) {
+        match self.ahead.iter_mut().find(|(node, _)| *node == from) {
+            Some((_, pages)) => *pages = count.max(*pages),
+            None if count > 0 => self.ahead.push((from, count)),
+            None => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! Steps on small machines, and what holds for every scenario.
 
 mod alike;
+mod cache;
 mod drawn;
 mod groups;
 mod pressure;

@@ -12,7 +12,7 @@ use nodewise_model::balancing::course::Pattern;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, huge_order, huge_page_bytes};
 use nodewise_model::simulate::{
-    Act, Backing, Flags, GroupLimits, Mapping, MemoryUse, Part, Refused, Simulation,
+    Act, Backing, FilePart, Flags, GroupLimits, Mapping, MemoryUse, Part, Refused, Simulation,
 };
 use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{BuiltAt, Release};
@@ -99,6 +99,10 @@ fn read(path: &str) -> Result<String, String> {
     })
 }
 
+/// Seconds after which a page is on the disk that was written to: `dirty_expire_centisecs` and `dirty_writeback_centisecs` of the
+/// kernel.
+const WRITTEN_BACK_S: f64 = 35.0;
+
 /// Plays all steps.
 fn play(
     scenario: &Scenario,
@@ -113,7 +117,14 @@ fn play(
     let mut timeline = Timeline::new(&scenario.title, named, release, zones.basis, before)
         .about(scenario.about.clone())
         .read_at(input.machine.read_at);
+    let mut written_s = f64::NEG_INFINITY;
     for step in &scenario.steps {
+        if step.at_s - written_s >= WRITTEN_BACK_S {
+            simulation.write_back();
+        }
+        if matches!(step.act, Written::Write(_)) {
+            written_s = step.at_s;
+        }
         let at = |why: String| format!("line {}: {why}", step.line);
         let act = act(step, input, &allowed, zones.page).map_err(at)?;
         let played =
@@ -201,6 +212,10 @@ fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, Stri
         Written::Map(written) => Act::Map(mapping(written, "map")?),
         Written::Allocate(written) => Act::Allocate(mapping(written, "allocate")?),
         Written::Touch(written) => Act::Touch(part(written, page)?),
+        Written::Read(written) => Act::Read(file_part(written, "read", page)?),
+        Written::Write(written) => Act::Write(file_part(written, "write", page)?),
+        Written::Sync => Act::Sync,
+        Written::DropCaches => Act::DropCaches,
         Written::Free(region) => Act::Free { region: region.clone() },
         Written::SetPolicy(text) => Act::SetPolicy(policy(text)?),
         Written::Mbind { part: written, policy: text, strict, moves, moves_all } => Act::Bind {
@@ -297,12 +312,24 @@ fn part(written: &scenario::Part, page: u64) -> Result<Part, String> {
             Some(_) => Err("offset needs a length, as in length = \"1G\"".to_owned()),
         };
     };
+    let (first, count) = (first_page(offset, page)?, bytes("length", length)?.get().div_ceil(page));
+    Ok(Part { region, pages: Some(first..first.saturating_add(count)) })
+}
+
+/// The page that is so far behind the beginning.
+fn first_page(offset: Option<Bytes>, page: u64) -> Result<u64, String> {
     let offset = offset.unwrap_or(Bytes::new(0)).get();
     if offset % page != 0 {
         return Err(format!("offset: {offset} bytes are not a whole number of pages of {page}"));
     }
-    let (first, count) = (offset / page, bytes("length", length)?.get().div_ceil(page));
-    Ok(Part { region, pages: Some(first..first.saturating_add(count)) })
+    Ok(offset / page)
+}
+
+/// A part of a file on a disk, in pages of this many bytes.
+fn file_part(written: &scenario::FilePart, key: &str, page: u64) -> Result<FilePart, String> {
+    let offset = written.offset.as_deref().map(|text| bytes("offset", text)).transpose()?;
+    let (first, count) = (first_page(offset, page)?, bytes(key, &written.size)?.get().div_ceil(page));
+    Ok(FilePart { file: written.file.clone(), pages: first..first.saturating_add(count) })
 }
 
 /// A rate, or the least and the most that it may be.

@@ -3,7 +3,7 @@
 use nodewise_machine::printable::quote;
 use serde::Deserialize;
 
-use super::{Backing, Mapping, Part, Written};
+use super::{Backing, FilePart, Mapping, Part, Written};
 
 /// An `[[event]]` as it is in the file.
 #[derive(Deserialize)]
@@ -15,6 +15,8 @@ pub(super) struct Event {
     map: Option<String>,
     allocate: Option<String>,
     touch: Option<String>,
+    read: Option<String>,
+    write: Option<String>,
     free: Option<String>,
     set_policy: Option<String>,
     mbind: Option<String>,
@@ -31,6 +33,8 @@ pub(super) struct Event {
     end: Option<bool>,
     hugepages: Option<u64>,
     demotion: Option<bool>,
+    sync: Option<bool>,
+    drop_caches: Option<bool>,
     limit: Option<super::Group>,
     join: Option<String>,
     // What belongs to some of them.
@@ -61,6 +65,8 @@ enum Deed<'e> {
     Map(&'e String),
     Allocate(&'e String),
     Touch(&'e String),
+    Read(&'e String),
+    Write(&'e String),
     Free(&'e String),
     SetPolicy(&'e String),
     Mbind(&'e String),
@@ -77,6 +83,8 @@ enum Deed<'e> {
     End,
     HugePages(u64),
     Demotion(bool),
+    Sync,
+    DropCaches,
     Limit(&'e super::Group),
     Join(&'e String),
 }
@@ -84,13 +92,16 @@ enum Deed<'e> {
 /// A deed that can be done: its key, the keys that belong to it, and what an event says there.
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
-fn known(event: &Event) -> [Known<'_>; 21] {
+fn known(event: &Event) -> [Known<'_>; 25] {
     const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file", "private-file", "first-page"];
+    const FILE: &[&str] = &["file", "offset"];
     let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
     [
         ("map", MAPPING, event.map.as_ref().map(Deed::Map)),
         ("allocate", MAPPING, event.allocate.as_ref().map(Deed::Allocate)),
         ("touch", &["offset", "length"], event.touch.as_ref().map(Deed::Touch)),
+        ("read", FILE, event.read.as_ref().map(Deed::Read)),
+        ("write", FILE, event.write.as_ref().map(Deed::Write)),
         ("free", &[], event.free.as_ref().map(Deed::Free)),
         ("set-policy", &[], event.set_policy.as_ref().map(Deed::SetPolicy)),
         (
@@ -115,6 +126,8 @@ fn known(event: &Event) -> [Known<'_>; 21] {
         ("end", &[], set(event.end, Deed::End)),
         ("hugepages", &[], event.hugepages.map(Deed::HugePages)),
         ("demotion", &[], event.demotion.map(Deed::Demotion)),
+        ("sync", &[], set(event.sync, Deed::Sync)),
+        ("drop-caches", &[], set(event.drop_caches, Deed::DropCaches)),
         ("limit", &[], event.limit.as_ref().map(Deed::Limit)),
         ("join", &[], event.join.as_ref().map(Deed::Join)),
     ]
@@ -130,7 +143,9 @@ pub(super) fn act(event: &Event) -> Result<(String, Written), String> {
     let program = match (&event.program, &deed) {
         (Some(program), _) => program.clone(),
         // These are the system's.
-        (None, Deed::HugePages(_) | Deed::Demotion(_) | Deed::Limit(_)) => String::new(),
+        (None, Deed::HugePages(_) | Deed::Demotion(_) | Deed::Limit(_) | Deed::Sync | Deed::DropCaches) => {
+            String::new()
+        }
         (None, _) => return Err(format!("{key} needs a program: program = \"NAME\"")),
     };
     Ok((program, written(event, deed)?))
@@ -196,6 +211,10 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::Map(size) => Written::Map(mapping(event, size)?),
         Deed::Allocate(size) => Written::Allocate(mapping(event, size)?),
         Deed::Touch(region) => Written::Touch(part(region)),
+        Deed::Read(size) => Written::Read(file_part(event, size)),
+        Deed::Write(size) => Written::Write(file_part(event, size)),
+        Deed::Sync => Written::Sync,
+        Deed::DropCaches => Written::DropCaches,
         Deed::Free(region) => Written::Free(region.clone()),
         Deed::SetPolicy(policy) => Written::SetPolicy(policy.clone()),
         Deed::Mbind(region) => Written::Mbind {
@@ -239,6 +258,12 @@ fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
         Deed::Limit(group) => Written::Limit(group.clone()),
         Deed::Join(group) => Written::Join(group.clone()),
     })
+}
+
+/// A part of a file on a disk.
+fn file_part(event: &Event, size: &str) -> FilePart {
+    let file = event.file.clone().unwrap_or_else(|| "data".to_owned());
+    FilePart { file, offset: event.offset.clone(), size: size.to_owned() }
 }
 
 /// Time that passes, with a forecast where a time is given.

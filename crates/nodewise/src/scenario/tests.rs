@@ -44,8 +44,9 @@ fn what_is_wrong_is_said_with_its_line() {
         "[[event]]\nat = nan\nprogram = \"a\"\nend = true",
         "line 1: at is NaN: expected seconds, 0 or more",
     );
-    const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, mremap, \
-                         oom-score-adj, run-on, cpuset, fork, thread, balance, end, hugepages, demotion, limit, join";
+    const KNOWN: &str = "map, allocate, touch, read, write, free, set-policy, mbind, home-node, move-pages, migrate-pages, mremap, \
+                         oom-score-adj, run-on, cpuset, fork, thread, balance, end, hugepages, demotion, sync, drop-caches, \
+                         limit, join";
     let event = |rest: &str| format!("\n[[event]]\nat = 0\nprogram = \"a\"\n{rest}");
     check(
         &event("end = true\nfree = \"b\""),
@@ -57,6 +58,10 @@ fn what_is_wrong_is_said_with_its_line() {
     );
     for (rest, why) in [
         ("free = \"b\"\nhuge = true", "huge belongs to map, allocate, and not to free"),
+        (
+            "read = \"1G\"\nlength = \"1G\"",
+            "length belongs to touch, mbind, home-node, move-pages, and not to read",
+        ),
         ("end = true\nto = \"1\"", "to belongs to move-pages, migrate-pages, and not to end"),
         ("set-policy = \"local\"\nstrict = true", "strict belongs to mbind, and not to set-policy"),
         ("mbind = \"heap\"", "mbind needs a policy, as in policy = \"bind:0\""),
@@ -100,6 +105,13 @@ fn every_thing_to_do_is_read() {
             "touch = \"heap\"\noffset = \"1G\"\nlength = \"2G\"",
             Written::Touch(Part { offset: Some(text("1G")), length: Some(text("2G")), ..heap() }),
         ),
+        ("read = \"200M\"", Written::Read(FilePart { file: text("data"), offset: None, size: text("200M") })),
+        (
+            "write = \"200M\"\nfile = \"log\"\noffset = \"1G\"",
+            Written::Write(FilePart { file: text("log"), offset: Some(text("1G")), size: text("200M") }),
+        ),
+        ("sync = true", Written::Sync),
+        ("drop-caches = true", Written::DropCaches),
         ("free = \"heap\"", Written::Free(text("heap"))),
         ("set-policy = \"local\"", Written::SetPolicy(text("local"))),
         (
@@ -137,7 +149,9 @@ fn every_thing_to_do_is_read() {
     ] {
         assert_eq!(read(rest), act, "{rest}");
     }
-    assert_eq!(parse("[[event]]\nat = 0\nhugepages = 7").unwrap().steps[0].program, "");
+    for of_system in ["hugepages = 7", "sync = true", "drop-caches = true"] {
+        assert_eq!(parse(&format!("[[event]]\nat = 0\n{of_system}")).unwrap().steps[0].program, "");
+    }
 }
 
 #[test]

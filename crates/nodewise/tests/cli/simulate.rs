@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::nodewise::{command, golden, output, run, wider};
 
-const SHIPPED: [&str; 9] =
-    ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl", "pods", "fork", "calls"];
+const SHIPPED: [&str; 10] =
+    ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl", "pods", "cache", "fork", "calls"];
 
 fn json(arguments: &[&str]) -> Value {
     run(&[&["simulate", "--json"], arguments].concat()).ok_json()
@@ -221,8 +221,11 @@ fn every_page_is_with_a_program_or_free() {
             all.as_array().into_iter().flatten().map(own).sum()
         };
         let after = &document["after"];
-        let all =
-            free(&after["zones"]) + held(&after["programs"]) + held(&after["files"]) + sum(&after["pool"]);
+        let all = free(&after["zones"])
+            + held(&after["programs"])
+            + held(&after["files"])
+            + held(&after["caches"])
+            + sum(&after["pool"]);
         assert_eq!(all, free(&document["zones"]), "{name}");
     }
 }
@@ -503,5 +506,45 @@ fn time_that_passes_has_a_forecast_of_what_is_local_by_then() {
         let ran = text(wrong);
         assert_eq!(ran.code, Some(2), "{wrong}: {}", ran.stderr);
         assert!(ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn page_cache_is_nobodys_and_goes_when_it_is_dropped_unless_it_is_not_on_the_disk() {
+    let event = |at: u32, rest: &str| format!("[[event]]\nat = {at}\n{rest}\n");
+    let text = [
+        "machine = \"2x(1c 8G); dist=20\"\n[[program]]\nname = \"a\"\npolicy = \"bind:1\"\n".to_owned(),
+        event(1, "program = \"a\"\nread = \"1G\""),
+        event(2, "program = \"a\"\nwrite = \"100M\"\nfile = \"log\"\noffset = \"1G\""),
+        event(3, "drop-caches = true"),
+        event(36, "drop-caches = true"),
+        event(37, "drop-caches = true"),
+        event(38, "program = \"a\"\nread = \"1G\""),
+        event(39, "program = \"a\"\nread = \"512M\""),
+        event(40, "program = \"a\"\nend = true"),
+    ];
+    let document = own(&text.concat());
+    let steps = document["steps"].as_array().unwrap();
+    let dropped = |at: usize| {
+        (sum(&steps[at]["dropped"]) >> 8, steps[at]["unwritten_pages"].as_u64().unwrap_or(0) >> 8)
+    };
+    // The last write is 35 s ago at 37 s.
+    assert_eq!([3, 4, 5].map(dropped), [(1024, 100), (0, 100), (100, 0)], "{document}");
+    assert_eq!((sum(&steps[6]["taken"]) >> 8, &steps[7]["taken"]), (1024, &Value::Null));
+    let caches = document["after"]["caches"].as_array().unwrap();
+    assert_eq!((caches.len(), &caches[0]["name"], sum(&caches[0]["memory"]) >> 8), (1, &"data".into(), 1024));
+    assert_eq!(caches[0]["memory"][0]["node"], 1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    fs::write(&file, text.concat()).unwrap();
+    let text = run(&["simulate", file.to_str().unwrap()]).ok();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "39 s a reads 512 MiB file data: in the page cache already",
+        "At 3 s 100 MiB of page cache stay, as they are not on the disk yet",
+        "writes 100 MiB file log, from 1 GiB on: 1=100MiB",
+        "page cache of data 1 GiB 1=1GiB",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -462,7 +462,7 @@ fn simulate_refuses_scenarios_that_cannot_be_played() {
         "line 4: allocate: \"much\" is not a size: expected one as 512M or 80G",
     );
     play(&format!("{}{}", program(""), program("")), "line 4: \"a\" runs already");
-    let names = "database, database-interleaved, jvm, hpc, pi5, cxl, pods, fork, calls";
+    let names = "database, database-interleaved, jvm, hpc, pi5, cxl, pods, cache, fork, calls";
     check(
         &["simulate", "nosuch"],
         2,

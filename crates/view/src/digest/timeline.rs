@@ -13,8 +13,8 @@ use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::balancing::course::Pattern;
 use nodewise_model::simulate::{
-    Act, Backing, GroupState, LocalAfter, Mapping, MemoryUse, Owner, Part, Placement, Simulation, Skipped,
-    Step,
+    Act, Backing, FilePart, GroupState, LocalAfter, Mapping, MemoryUse, Owner, Part, Placement, Simulation,
+    Skipped, Step,
 };
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
@@ -210,6 +210,10 @@ impl Moment {
             Act::Map(mapping) => format!("maps {}", amount(mapping, self.page)),
             Act::Allocate(mapping) => format!("takes {}", amount(mapping, self.page)),
             Act::Touch(_) => "touches".to_owned(),
+            Act::Read(part) => format!("reads {}", file_size(part, self.page)),
+            Act::Write(part) => format!("writes {}", file_size(part, self.page)),
+            Act::Sync => "sync".to_owned(),
+            Act::DropCaches => "drop_caches".to_owned(),
             Act::Free { .. } => "frees".to_owned(),
             Act::SetPolicy(_) => "sets its policy".to_owned(),
             Act::Bind { .. } => "mbind".to_owned(),
@@ -237,6 +241,12 @@ impl Moment {
             Act::Start { cpu_node, policy, .. } => format!("on node {cpu_node}, {policy}"),
             Act::Map(mapping) | Act::Allocate(mapping) => mapped(mapping),
             Act::Touch(part) => named(part, self.page),
+            Act::Read(part) | Act::Write(part) => {
+                let from = part.pages.start;
+                let from =
+                    if from == 0 { String::new() } else { format!(", from {} on", size_of(from, self.page)) };
+                format!("file {}{from}", part.file)
+            }
             Act::Free { region } => region.clone(),
             Act::SetPolicy(policy) => policy.to_string(),
             Act::Bind { part, policy, flags } => {
@@ -259,7 +269,7 @@ impl Moment {
             Act::Restrict(nodes) => node_names(nodes),
             Act::Fork { child: name } | Act::StartThread { name } => name.clone(),
             Act::BalanceFor(usage) => touching(usage),
-            Act::Balance | Act::End => String::new(),
+            Act::Balance | Act::End | Act::Sync | Act::DropCaches => String::new(),
             Act::ResizePool { pages } => pages.to_string(),
             Act::Limit { parent, limits, .. } => groups::in_words(parent.as_deref(), limits, self.page),
             Act::Join { group } => format!("group {group}"),
@@ -277,6 +287,9 @@ impl Moment {
         words.extend(step.skipped.map(|why| skipped(why).to_owned()));
         words.extend(step.refused.map(|errno| format!("refused, {errno}")));
         words.extend((!step.taken.is_empty()).then(|| shares(step.taken.iter().copied(), self.page)));
+        let is_file = matches!(self.act, Act::Read(_) | Act::Write(_));
+        let is_cached = is_file && step.taken.is_empty() && step.skipped.is_none();
+        words.extend(is_cached.then(|| "in the page cache already".to_owned()));
         let counted = [
             (step.moved, "moved"),
             (step.promoted, "of them promoted"),
@@ -294,6 +307,10 @@ impl Moment {
         words.extend(step.killed.iter().map(|one| killed(&one.program)));
         words.join(", ")
     }
+}
+
+fn file_size(part: &FilePart, page: u64) -> String {
+    size_of(part.pages.end - part.pages.start, page)
 }
 
 /// `150-200 touches/s`, in which order.

@@ -1,7 +1,9 @@
 //! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
+use std::collections::BTreeMap;
+
 use nodewise_machine::{NodeCounters, NodeId};
-use nodewise_model::simulate::{Cause, GroupState, Killed, LimitMet, Owner, Placement, Relief};
+use nodewise_model::simulate::{Cause, GroupState, Killed, LimitMet, Owner, Placement, Relief, Step};
 use nodewise_model::{Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
@@ -51,7 +53,9 @@ struct StepJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_pages: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    dropped: Vec<Pages>,
+    dropped: Vec<DroppedJson>,
+    #[serde(skip_serializing_if = "is_zero")]
+    unwritten_pages: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     swapped_out: Vec<Pages>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,6 +99,8 @@ struct Owners<'a> {
     programs: Vec<OwnerJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<OwnerJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caches: Vec<OwnerJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pool: Option<Vec<Pages>>,
 }
@@ -103,6 +109,15 @@ struct Owners<'a> {
 struct Pages {
     node: u32,
     pages: u64,
+}
+
+/// Caches of a node that were dropped.
+#[derive(Serialize)]
+struct DroppedJson {
+    node: u32,
+    pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    ahead_pages: u64,
 }
 
 #[derive(Serialize)]
@@ -149,6 +164,8 @@ struct LimitJson<'a> {
     group: &'a str,
     limit: &'static str,
     limit_pages: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Pages>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     swapped_out: Vec<Pages>,
     outcome: &'static str,
@@ -243,6 +260,7 @@ fn owners<'a>(all: impl IntoIterator<Item = (&'a Owner, Option<&'a Placement>)>)
         match owner {
             Owner::Program(name) => owners.programs.push(named(name)),
             Owner::File(name) => owners.files.push(named(name)),
+            Owner::Cache(name) => owners.caches.push(named(name)),
             Owner::Pool => owners.pool = Some(memory()),
         }
     }
@@ -279,6 +297,7 @@ fn limit(met: &LimitMet) -> LimitJson<'_> {
         group: &met.group,
         limit: limit_word(met.limit),
         limit_pages: met.size,
+        dropped: pages(met.dropped.iter().copied()),
         swapped_out: pages(met.swapped.iter().copied()),
         outcome: outcome_word(met.outcome),
     }
@@ -324,15 +343,28 @@ const fn counters(node: NodeId, own: &NodeCounters) -> CountersJson {
     }
 }
 
+/// Caches that were dropped for a step, and those that kswapd may have dropped beside.
+fn dropped(step: &Step) -> Vec<DroppedJson> {
+    let mut nodes: BTreeMap<NodeId, (u64, u64)> = BTreeMap::new();
+    for relief in &step.reliefs {
+        if let Relief::Dropped { node, pages } = relief {
+            nodes.entry(*node).or_default().0 += pages;
+        }
+    }
+    step.ahead.iter().for_each(|(node, pages)| nodes.entry(*node).or_default().1 += pages);
+    let of = |(node, (pages, ahead_pages)): (NodeId, (u64, u64))| DroppedJson {
+        node: node.number(),
+        pages,
+        ahead_pages,
+    };
+    nodes.into_iter().map(of).collect()
+}
+
 fn step(moment: &Moment) -> StepJson<'_> {
     let step = &moment.step;
     let swapped = step.reliefs.iter().filter_map(|relief| match relief {
         Relief::Swapped { node, pages } => Some((*node, *pages)),
         Relief::Dropped { .. } | Relief::Demoted { .. } => None,
-    });
-    let dropped = step.reliefs.iter().filter_map(|relief| match relief {
-        Relief::Dropped { node, pages } => Some((*node, *pages)),
-        Relief::Swapped { .. } | Relief::Demoted { .. } => None,
     });
     let demoted = step.reliefs.iter().filter_map(|relief| match relief {
         Relief::Demoted { node, to, pages } => {
@@ -358,7 +390,8 @@ fn step(moment: &Moment) -> StepJson<'_> {
         stayed_pages: step.stayed,
         swapped_in_pages: step.swapped_in,
         missing_pages: step.missing.as_ref().map(|end| end.pages),
-        dropped: pages(dropped),
+        dropped: dropped(step),
+        unwritten_pages: step.unwritten,
         swapped_out: pages(swapped),
         demoted: demoted.collect(),
         limits: step.limits.iter().map(limit).collect(),

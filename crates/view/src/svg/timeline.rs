@@ -279,7 +279,7 @@ fn stages(timeline: &Timeline, names: &[&str], times: &[f64], most: usize) -> Ve
         for (owner, placement) in &moment.step.changed {
             let column = match owner {
                 Owner::Program(name) => place.get(name.as_str()).copied().unwrap_or(names.len()),
-                Owner::File(_) | Owner::Pool => names.len(),
+                Owner::File(_) | Owner::Cache(_) | Owner::Pool => names.len(),
             };
             let own = |node: &NodeId| placement.as_ref().map_or(0, |placement| placement.own_on(*node));
             let nodes = placement.iter().flat_map(|placement| placement.nodes.keys());

@@ -130,7 +130,7 @@ fn programs(timeline: &Timeline) -> Table {
     table
 }
 
-/// The pool and files, where they have memory that no program has.
+/// The pool, files and page cache, where they have memory that no program has.
 fn others(timeline: &Timeline, out: &mut Page) {
     let page = timeline.before.page_bytes();
     let mut table = Table::new(vec![
@@ -143,6 +143,7 @@ fn others(timeline: &Timeline, out: &mut Page) {
         let name = match owner {
             Owner::Program(_) => continue,
             Owner::File(name) => format!("file {name}"),
+            Owner::Cache(name) => format!("page cache of {name}"),
             Owner::Pool => "pool of huge pages".to_owned(),
         };
         any = true;

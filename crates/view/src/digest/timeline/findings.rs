@@ -112,7 +112,11 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
         match relief {
             Relief::Dropped { node, pages } => tell(
                 TimelineFindingKind::Dropped,
-                format!("{} of page cache and slab are dropped on node {node}", size_of(*pages, page)),
+                format!(
+                    "{} of page cache and slab are dropped on node {node}{}",
+                    size_of(*pages, page),
+                    ahead(step, *node, page)
+                ),
             ),
             Relief::Swapped { node, pages } => {
                 let others = memory.nodes().difference(&NodeSet::from_iter([*node]));
@@ -132,6 +136,21 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
                 );
             }
         }
+    }
+    for (node, pages) in step.ahead.iter().filter(|(node, _)| !drops(step, *node)) {
+        tell(
+            TimelineFindingKind::Dropped,
+            format!(
+                "up to {} of page cache may be dropped on node {node}: kswapd frees ahead",
+                size_of(*pages, page)
+            ),
+        );
+    }
+    if step.unwritten > 0 {
+        tell(
+            TimelineFindingKind::Stayed,
+            format!("{} of page cache stay, as they are not on the disk yet", size_of(step.unwritten, page)),
+        );
     }
     for met in &step.limits {
         if let Some(sentence) = groups::sentence(met, program, memory, &before) {
@@ -198,6 +217,19 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
         );
     }
     findings
+}
+
+/// Whether caches of a node are dropped for what a step takes.
+fn drops(step: &Step, of: NodeId) -> bool {
+    step.reliefs.iter().any(|relief| matches!(relief, Relief::Dropped { node, .. } if *node == of))
+}
+
+/// Page cache that may go beside what is wanted.
+fn ahead(step: &Step, of: NodeId, page: u64) -> String {
+    let ahead = step.ahead.iter().find(|(node, _)| *node == of);
+    ahead.map_or_else(String::new, |(_, pages)| {
+        format!(", and up to {} more, as kswapd frees ahead", size_of(*pages, page))
+    })
 }
 
 /// Where pages come from instead of a full node. Counters count huge pages as one: sizes are stated where all pages are small.

@@ -67,10 +67,18 @@ pub(super) fn sentence(
         program => format!("{program} takes the group {} to its memory.{}", met.group, limit_word(met.limit)),
     };
     let reached = format!("{of_group} ({})", size_of(met.size, page));
+    let dropped: u64 = met.dropped.iter().map(|(_, pages)| pages).sum();
+    let cache = shares(met.dropped.iter().copied(), page);
+    let cache =
+        (dropped > 0).then(|| format!("{} of its page cache are dropped ({cache})", size_of(dropped, page)));
     let swapped: u64 = met.swapped.iter().map(|(_, pages)| pages).sum();
     let nodes = shares(met.swapped.iter().copied(), page);
     let out =
         (swapped > 0).then(|| format!("{} of its own pages go to swap ({nodes})", size_of(swapped, page)));
+    let out = match (cache, out) {
+        (Some(cache), Some(out)) => Some(format!("{cache}, {out}")),
+        (cache, out) => cache.or(out),
+    };
     let though = though(memory, free);
     Some(match (met.outcome, out) {
         (LimitOutcome::Fits | LimitOutcome::Killed, None) => return None,
