@@ -11,6 +11,7 @@ mod doctor;
 mod firmware;
 mod fragmented;
 mod full;
+mod groups;
 mod io;
 mod limits;
 mod loaded;
@@ -162,6 +163,12 @@ const RUNNING: &[(&str, Check)] = &[
     ("an_applied_advice_keeps_threads_with_their_memory_and_is_taken_back", advise::applied_to_threads),
     ("an_applied_advice_leaves_a_policy_and_writes_a_drop_in_for_the_unit", advise::applied_to_unit),
     ("far_memory_becomes_local_in_the_bands_of_the_model", course::short),
+];
+
+/// Limits of control groups, where programs are killed: last on a machine with four nodes.
+const LIMITED: &[(&str, Check)] = &[
+    ("memory_high_slows_down_where_explain_says_and_kills_none", groups::high),
+    ("memory_max_kills_at_the_size_and_the_process_that_explain_names", groups::largest),
 ];
 
 /// On a machine that memory is plugged into.
@@ -438,7 +445,7 @@ type Checks = &'static [(&'static str, Check)];
 const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL, SCRIPTS]),
     (Extent::Short, "short", &[PLACEMENT, CHECKS, MODEL]),
-    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING]),
+    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING, LIMITED]),
     (Extent::Own, "own", &[PLACEMENT, MODEL]),
     (Extent::Model, "model", &[MODEL]),
     (Extent::Plugged, "plugged", &[PLUGGED]),

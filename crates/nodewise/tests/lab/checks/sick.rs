@@ -4,7 +4,7 @@
 pub mod balancing;
 pub mod devices;
 pub mod firmware;
-mod group;
+pub(super) mod group;
 pub mod guests;
 mod impostor;
 pub mod locality;
