@@ -223,7 +223,7 @@ impl LineCounts {
 
     /// Lines of some cells by node of the CPUs and node of the memory.
     fn matrix_of(&self, title: &str, remark: &str, chosen: impl Fn(&LineCell) -> bool) -> Matrix {
-        let mut matrix = Matrix::new(title, "lines", remark, Direction::LowerIsBetter);
+        let mut matrix = Matrix::new(title, "lines", remark, Direction::LowerIsBetter).counted();
         let mut sums: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
         for cell in self.cells.iter().filter(|cell| chosen(cell)) {
             if let Some(to) = cell.node {

@@ -50,6 +50,8 @@ pub struct Matrix<I = NodeId> {
     /// More about that, in a line that begins with the unit.
     pub remark: String,
     pub direction: Direction,
+    /// Whether its values are counts, which have no decimals.
+    is_counted: bool,
     cells: BTreeMap<(I, I), Entry>,
 }
 
@@ -61,7 +63,14 @@ impl<I: AxisId> Matrix<I> {
         remark: impl Into<String>,
         direction: Direction,
     ) -> Self {
-        Self { title: title.into(), unit, remark: remark.into(), direction, cells: BTreeMap::new() }
+        let (title, remark) = (title.into(), remark.into());
+        Self { title, unit, remark, direction, is_counted: false, cells: BTreeMap::new() }
+    }
+
+    /// The same with values that are counts.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self { is_counted: true, ..self }
     }
 
     /// Sets the cell of CPUs of a node and memory of a node.
@@ -105,7 +114,8 @@ impl<I: AxisId> Matrix<I> {
             Direction::HigherIsBetter => self.values().reduce(f64::max),
         };
         let most = self.values().map(f64::abs).fold(0.0, f64::max);
-        Scale { best, direction: self.direction, decimals: decimals(most) }
+        let decimals = if self.is_counted { 0 } else { decimals(most) };
+        Scale { best, direction: self.direction, decimals }
     }
 }
 
@@ -170,6 +180,16 @@ mod tests {
             matrix.set(NodeId::new(*from), NodeId::new(*memory), entry);
         }
         matrix
+    }
+
+    #[test]
+    fn counts_have_no_decimals_however_small_they_are() {
+        let mut measured: Matrix<NodeId> = Matrix::new("lines", "lines", "", Direction::LowerIsBetter);
+        let node = NodeId::new(0);
+        measured.set(node, node, Entry { value: Some(7.0), disturbed: false });
+        let text = |matrix: &Matrix<NodeId>| matrix.scale().text(matrix.get(node, node));
+        assert_eq!(text(&measured), "7.00");
+        assert_eq!(text(&measured.counted()), "7");
     }
 
     #[test]
