@@ -29,6 +29,7 @@ Examples:
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
+With --phase: 125 when the command marked no phase of that name.
 With --assert-local: 1 when the command ends with 0 and fewer lines are local, 125 when a mapping was not counted.
 With --check: 0 when kernel and model agree, 1 when a script differs or was not played.",
     override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]...\n       nodewise lab --check [OPTIONS]",
