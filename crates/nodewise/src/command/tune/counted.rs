@@ -78,6 +78,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
 
 /// Judges counts of before for the machine, which may be another one with the same nodes.
 pub fn judge_saved(counts: Counts, args: &Tune, global: &Global) -> Outcome {
+    refuse_for_saved(args)?;
     let machine = input::load(&global.machine, Detail::Full)?.machine;
     let layout =
         Layout::new(&machine, &Limits::default()).map_err(|error| Failure::cannot(error.to_string()))?;
@@ -290,6 +291,18 @@ pub fn refuse_counting(args: &Tune) -> Result<(), Failure> {
     refuse(&counted, "without --machine: here the program is timed")
 }
 
+/// Refuses options of a guest, and forms that counts do not have, for counts of before.
+fn refuse_for_saved(args: &Tune) -> Result<(), Failure> {
+    let of_guest = [
+        ("--kernel", args.kernel.is_some()),
+        ("--max-cpus", args.cpus.is_some()),
+        ("--memory", args.memory.is_some()),
+    ];
+    refuse(&of_guest, "with --from of counts: the program is not counted again")?;
+    let forms = [("--csv", args.csv), ("--svg", args.svg.is_some()), ("--png", args.png.is_some())];
+    refuse(&forms, "with --from of counts: their ranking is text or JSON")
+}
+
 fn refuse(options: &[(&str, bool)], why: &str) -> Result<(), Failure> {
     match options.iter().find(|(_, is_set)| *is_set) {
         None => Ok(()),
@@ -300,10 +313,33 @@ fn refuse(options: &[(&str, bool)], why: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::USAGE;
     use nodewise_machine::spec;
 
     fn layout(text: &str) -> Layout {
         Layout::new(&spec::machine(text).unwrap(), &Limits::default()).unwrap()
+    }
+
+    fn tune(words: &[&str]) -> Tune {
+        use clap::Parser as _;
+        match crate::cli::Cli::try_parse_from(["nodewise", "tune"].iter().chain(words)) {
+            Ok(crate::cli::Cli { verb: Some(crate::cli::Verb::Tune(tune)), .. }) => tune,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn counts_of_before_are_ranked_without_a_guest_and_without_a_picture() {
+        let from = |words: &[&str]| refuse_for_saved(&tune(&[&["--from=counts.json"], words].concat()));
+        for word in ["--kernel=6.12", "--max-cpus=4", "--memory=2G", "--csv", "--svg=a.svg", "--png=a.png"] {
+            let refused = from(&[word]).unwrap_err();
+            let name = word.split('=').next().unwrap();
+            let expected = format!("{name} has no meaning with --from of counts");
+            assert!(refused.code == USAGE && refused.message.starts_with(&expected), "{}", refused.message);
+        }
+        for words in [&[][..], &["--json"], &["--latency=l.json", "--bandwidth=b.json"]] {
+            assert!(from(words).is_ok(), "{words:?}");
+        }
     }
 
     #[test]
@@ -334,13 +370,6 @@ mod tests {
 
     #[test]
     fn placements_are_those_of_the_guest() {
-        use clap::Parser as _;
-        let tune = |words: &[&str]| match crate::cli::Cli::try_parse_from(
-            ["nodewise", "tune"].iter().chain(words),
-        ) {
-            Ok(crate::cli::Cli { verb: Some(crate::cli::Verb::Tune(tune)), .. }) => tune,
-            other => panic!("{other:?}"),
-        };
         let layout = layout("2x(12c 64G); dist=21");
         let names = |words: &[&str]| {
             let (wanted, _) = wanted(&tune(words), &layout).unwrap();
