@@ -10,9 +10,10 @@ use super::migrate::rate;
 
 /// Names the placement that a program should have, from evidence: the reason, the commands, and what would change it
 ///
-/// A running process is watched for 10 seconds (--window), and nothing is changed without --apply. Memory size and growth, threads,
-/// sharing and what places it already decide by a table; its name adds only its own option. A fact that cannot be read
-/// is named with its reason. Where evidence cannot decide, the nodewise tune command that can is printed.
+/// A running process is watched for 10 seconds (--window), on a machine with one node not at all, and nothing is changed without
+/// --apply. Memory size and growth, threads, sharing and what places it already decide by a table; its name adds only its own
+/// option. A fact that cannot be read is named with its reason. Where evidence cannot decide, the nodewise tune command that can
+/// is printed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -43,7 +44,7 @@ pub struct Advise {
     /// Only this systemd unit, such as mysqld: the one to advise about
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub unit: Option<String>,
-    /// Time to watch, such as 10s or 5m [default: 10s]
+    /// Time to watch, such as 10s or 5m [default: 10s; on a machine with one node none]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "command")]
     pub window: Option<Duration>,
     /// Start the program, watch it for this time, and end it

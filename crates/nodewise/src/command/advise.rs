@@ -12,6 +12,7 @@ use std::time::Duration;
 use nodewise_diagnose::advice::{self, Advice, HORIZON, InForce, Profile, ProgramReading};
 use nodewise_diagnose::finding::{Owner, Subject};
 use nodewise_diagnose::knowledge::{self, Application};
+use nodewise_diagnose::situation::Class;
 use nodewise_diagnose::{Pid, Situation};
 use nodewise_machine::Machine;
 use nodewise_machine::printable::quote;
@@ -77,7 +78,12 @@ fn watched(args: &Advise) -> Result<Watched, Failure> {
         ));
     };
     let machine = input::load("live", Detail::Full)?.machine;
-    let (before, now) = watch::watch(args.window.unwrap_or(watch::WINDOW), Some(&named))?;
+    // On one node there is nothing to choose, whatever a window shows.
+    let is_decided = Class::from_machine(&machine) == Class::One && args.tune.is_none();
+    let (before, now) = match args.window {
+        None if is_decided => (None, watch::once(Some(&named))),
+        window => watch::watch(window.unwrap_or(watch::WINDOW), Some(&named))?,
+    };
     choose(machine, before, now, &named)
         .ok_or_else(|| Failure::cannot("the process ended while it was watched"))
 }

@@ -63,6 +63,22 @@ fn every_fact_about_a_process_has_a_value_or_a_reason() {
 }
 
 #[test]
+fn on_one_node_nothing_is_watched_unless_it_is_asked_for() {
+    let nodes = run(&["show", "--json"]).ok_json()["nodes"].as_array().unwrap().len();
+    if nodes != 1 {
+        eprintln!("not tried: this machine has {nodes} nodes");
+        return;
+    }
+    let program = Running::start("cat", &[]);
+    let advised = |words: &[&str]| run(&[&["advise", &program.pid(), "--json"], words].concat()).ok_json();
+    let at_once = advised(&[]);
+    assert_eq!((&at_once["window_s"], &at_once["placements"]), (&Value::Null, &Value::Array(Vec::new())));
+    assert_eq!(at_once["row"]["row"], "1", "{at_once}");
+    assert!(advised(&["--window", "300ms"])["window_s"].as_f64() > Some(0.2));
+    assert_eq!(run(&["advise", &program.pid(), "--check"]).code, Some(0));
+}
+
+#[test]
 fn a_known_program_is_recognised_before_it_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("redis-server");
