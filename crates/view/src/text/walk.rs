@@ -66,8 +66,12 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
 /// The limits of control groups.
 fn control_groups(page: &mut Page, walk: &Walk<'_>) {
     let Some(groups) = walk.groups else { return };
-    if !groups.groups.is_empty() {
-        page.heading("Control groups", "limits of memory, the program's own group first");
+    match groups.groups.is_empty() {
+        false => page.heading("Control groups", "limits of memory, the program's own group first"),
+        true if walk.process.is_some() && groups.unknown.is_none() => {
+            page.heading("Control groups", "none limits its memory");
+        }
+        true => {}
     }
     for group in &groups.groups {
         page.line(4, &format!("  {}", group.in_words(walk.before.page_bytes())).into());

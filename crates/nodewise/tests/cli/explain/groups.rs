@@ -221,6 +221,11 @@ fn files_of_groups_that_are_wrong_are_errors_and_missing_ones_are_named() {
     write(outside.path(), "proc/7/cgroup", "0::/../other\n");
     let document = explained(&outside, &[]);
     assert_eq!(document["control_groups_unknown"], "the groups of the process cannot be seen from here");
+    // A group without a limit is another thing than one that cannot be seen.
+    let free = in_groups(&[("web.slice/memory.max", "max\n".to_owned())]);
+    let text = run(&["--machine", free.path().to_str().unwrap(), "explain", "--pid=7"]).ok();
+    assert!(text.contains("Control groups  none limits its memory"), "{text}");
+    assert!(explained(&free, &[])["control_groups_unknown"].is_null());
     // Without the size of the group its room is open.
     let mut files = slice(3 * GIB);
     files.retain(|(path, _)| *path != "web.slice/memory.current");
