@@ -2,7 +2,7 @@
 //!
 //! Names play no part in it. Two machines are of one *kind* when the same hardware was bought: architecture, model of
 //! processor, packages and cores. They have the same *layout* when that hardware is divided into nodes alike; firmware that
-//! interleaves nodes, or divides a package in four, gives another layout of the same kind. Threads that are switched off,
+//! interleaves nodes, or divides a package in four, gives another layout of the same kind. Threads and cores that are switched off,
 //! sizes of memory, firmware, kernel and settings are facts: they are held against those of the other machines of the kind.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::fmt::{self, Write as _};
 use nodewise_machine::fnv::fnv_1a;
 use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::plural::plural;
-use nodewise_machine::{Bytes, Machine, MemorySlot, Node};
+use nodewise_machine::{Bytes, Cpu, CpuId, CpuSet, Machine, MemorySlot, Node};
 
 /// The value of a fact.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ fn kind(machine: &Machine) -> String {
     let models: BTreeSet<&str> = machine.cpu_models.iter().map(|model| model.name.as_str()).collect_set();
     words.extend(models.into_iter().map(str::to_owned));
     let packages = machine.packages().len();
-    let cores = machine.cores().len();
+    let cores = installed_cores(machine, |_| true);
     words.push(match packages {
         0 | 1 => plural(cores, "core"),
         packages => format!("{} in {}", plural(cores, "core"), plural(packages, "package")),
@@ -129,17 +129,37 @@ fn kind(machine: &Machine) -> String {
     words.join(", ")
 }
 
+/// Cores of some CPUs, those that are switched off included: a core that fails or is switched off makes no other hardware.
+///
+/// The kernel does not say which core an offline CPU belongs to. Offline CPUs are taken for the missing threads of online cores
+/// first, and what is left for whole cores. Where every core has one thread online and as many or a multiple of it offline, SMT is
+/// switched off.
+fn installed_cores(machine: &Machine, is_wanted: impl Fn(&Cpu) -> bool) -> usize {
+    let of_cpu = |id: &CpuId| machine.cpus.get(id).is_some_and(&is_wanted);
+    let all = machine.cores();
+    let threads = all.values().map(CpuSet::len).max().unwrap_or(1).max(1);
+    let online: Vec<&CpuSet> = all.iter().filter(|(first, _)| of_cpu(first)).map(|(_, own)| own).collect();
+    let offline = |is_wanted: &dyn Fn(&Cpu) -> bool| {
+        machine.cpus.values().filter(|cpu| !cpu.online && is_wanted(cpu)).count()
+    };
+    let (off, all_off) = (offline(&is_wanted), offline(&|_| true));
+    if threads == 1 && all_off % all.len().max(1) == 0 {
+        return online.len();
+    }
+    let missing: usize = online.iter().map(|core| threads - core.len()).sum();
+    online.len() + off.saturating_sub(missing) / threads
+}
+
 /// Cores of a node.
 fn cores_of(machine: &Machine, node: &Node) -> usize {
-    machine.cores().keys().filter(|first| node.cpus.contains(**first)).count()
+    installed_cores(machine, |cpu| cpu.node == Some(node.id))
 }
 
 /// The division into nodes in words: `4 nodes: 2 with 8 cores and memory, 2 with memory alone`.
 fn layout_words(machine: &Machine) -> String {
     let mut shapes: BTreeMap<(bool, usize), usize> = BTreeMap::new();
-    let cores = machine.cores();
     for node in machine.nodes.values() {
-        let cores = cores.keys().filter(|first| node.cpus.contains(**first)).count();
+        let cores = cores_of(machine, node);
         *shapes.entry((!node.has_memory(), usize::MAX - cores)).or_default() += 1;
     }
     let shape = |(lacks_memory, rest): (bool, usize)| match (usize::MAX - rest, lacks_memory) {
@@ -236,6 +256,52 @@ mod tests {
         assert_ne!(plain.facts["CPUs online"], threads.facts["CPUs online"]);
         assert_eq!(plain.layout_key, more.layout_key);
         assert_ne!(plain.facts["memory"], more.facts["memory"]);
+    }
+
+    /// A machine whose CPUs of these numbers are switched off, as the kernel shows them.
+    fn without(text: &str, off: &[u32]) -> Structure {
+        let mut machine = spec::machine(text).unwrap();
+        let off: CpuSet = off.iter().map(|number| CpuId::new(*number)).collect();
+        for cpu in machine.cpus.values_mut() {
+            cpu.siblings = cpu.siblings.difference(&off);
+            if off.contains(cpu.id) {
+                (cpu.online, cpu.package, cpu.core, cpu.siblings) = (false, None, None, CpuSet::new());
+            }
+        }
+        for node in machine.nodes.values_mut() {
+            node.cpus = node.cpus.difference(&off);
+        }
+        Structure::new(&machine)
+    }
+
+    #[test]
+    fn cores_and_threads_that_are_switched_off_are_a_fact_and_not_another_kind() {
+        let check = |text: &str, off: &[u32]| {
+            let (whole, lacking) = (structure(text), without(text, off));
+            assert_eq!(
+                (&lacking.kind, &lacking.layout),
+                (&whole.kind, &whole.layout),
+                "{text} without {off:?}"
+            );
+            assert_eq!(lacking.layout_key, whole.layout_key);
+            let online = |structure: &Structure| structure.facts["CPUs online"].to_string();
+            assert_eq!(online(&lacking), (online(&whole).parse::<usize>().unwrap() - off.len()).to_string());
+        };
+        check("2x(8c 64G)", &[3]);
+        check("2x(8c 64G)", &[3, 9, 10]);
+        let siblings = |text: &str, cpu: u32| {
+            let machine = spec::machine(text).unwrap();
+            machine.cpus[&CpuId::new(cpu)].siblings.iter().map(|cpu| cpu.number()).collect::<Vec<_>>()
+        };
+        let text = "2x(8c2t 64G)";
+        // A whole core, one thread of another, and all second threads.
+        let core = siblings(text, 3);
+        check(text, &core);
+        check(text, &core[1..]);
+        check(text, &[&core[..], &siblings(text, 5)[1..]].concat());
+        let second: Vec<u32> = (0..32).filter(|cpu| siblings(text, *cpu)[0] != *cpu).collect();
+        assert_eq!(second.len(), 16);
+        check(text, &second);
     }
 
     #[test]
