@@ -32,7 +32,7 @@ pub const FAKED: &[Fact] = &[
         "move_pages, migrate_pages, get_mempolicy, by policy and CPU when the page was touched",
     ),
     fact("affinity", "sched_setaffinity, sched_getaffinity, so nproc too"),
-    fact("processes", "numa_maps, and allowed CPUs and nodes in status, of programs that pretend started"),
+    fact("processes", "numa_maps, allowed CPUs and nodes in status, the CPU in stat"),
 ];
 
 /// Facts of this kernel and this machine.
@@ -42,7 +42,7 @@ pub const REAL: &[Fact] = &[
         "getcpu in the vDSO and cpu_id of rseq give real CPUs; they agree where the affinity allows CPUs that are here, too",
     ),
     fact("instructions", "CPUID and the flags in /proc/cpuinfo are those of the real CPUs"),
-    fact("processes", "stat in /proc has real CPUs, /proc/stat real CPU times"),
+    fact("CPU times", "/proc/stat has those of the real CPUs"),
     fact(
         "zones, memory blocks, control groups",
         "/proc/zoneinfo is empty unless a capture has it, /sys/devices/system/memory is missing, /sys/fs/cgroup is empty",

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::ops::Range;
 
-use nodewise_machine::{NodeId, PolicyMode};
+use nodewise_machine::{CpuId, NodeId, PolicyMode};
 use nodewise_source::parse::maps::Mapping;
 use nodewise_source::paths;
 use nodewise_source::written::picture::padded_mask;
@@ -14,6 +14,7 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::call::{Call, Stop};
 use super::space::{ALL, Vma};
+use super::tasks::real_cpu;
 use super::world::World;
 
 /// A file that is answered.
@@ -23,6 +24,8 @@ pub enum Shown {
     Status,
     /// `/proc/PID/numa_maps`.
     NumaMaps,
+    /// `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
+    Stat,
 }
 
 /// The thread and the file that a path names; 0 for the caller.
@@ -42,6 +45,7 @@ pub fn shown(path: &str) -> Option<(u32, Shown)> {
     let shown = match file {
         "status" => Shown::Status,
         "numa_maps" => Shown::NumaMaps,
+        "stat" => Shown::Stat,
         _ => return None,
     };
     words.next().is_none().then_some((thread, shown))
@@ -60,11 +64,12 @@ impl World {
         let thread = if thread == 0 { call.thread() } else { thread };
         // Whatever is wrong with the thread, the kernel's own answer says it.
         let process = self.process_of(thread).map_err(|_| Stop::Kernel)?;
-        let text = match file {
-            Shown::Status => self.status_text(thread)?,
-            Shown::NumaMaps => self.numa_maps(process, thread)?,
+        let bytes = match file {
+            Shown::Status => self.status_text(thread)?.into_bytes(),
+            Shown::NumaMaps => self.numa_maps(process, thread)?.into_bytes(),
+            Shown::Stat => self.stat_bytes(thread)?,
         };
-        let file = in_memory(&text).map_err(|_| Stop::Kernel)?;
+        let file = in_memory(&bytes).map_err(|_| Stop::Kernel)?;
         Err(Stop::File(file))
     }
 
@@ -91,6 +96,16 @@ impl World {
             let _ = writeln!(text, "{name}:\t{value}");
         }
         Ok(text)
+    }
+
+    /// The real file with the CPU of the machine, where that is another one.
+    fn stat_bytes(&self, thread: u32) -> Result<Vec<u8>, Stop> {
+        let cpu = self.cpu_of(thread);
+        if real_cpu(thread) == Some(cpu) {
+            return Err(Stop::Kernel);
+        }
+        let bytes = std::fs::read(format!("{}/stat", paths::process(thread))).map_err(|_| Stop::Kernel)?;
+        with_processor(&bytes, cpu).ok_or(Stop::Kernel)
     }
 
     fn numa_maps(&mut self, process: u32, thread: u32) -> Result<String, Stop> {
@@ -170,9 +185,33 @@ fn line(
     text.push('\n');
 }
 
-fn in_memory(text: &str) -> std::io::Result<File> {
+/// The line of `stat` with another CPU: field 39, the 37th behind the name, which may hold any bytes.
+fn with_processor(line: &[u8], cpu: CpuId) -> Option<Vec<u8>> {
+    const FIELD: usize = 36;
+    let fields = line.iter().rposition(|byte| *byte == b')')? + 2;
+    let mut words: Vec<&[u8]> = line.get(fields..)?.split(|byte| *byte == b' ').collect();
+    let number = cpu.number().to_string();
+    *words.get_mut(FIELD)? = number.as_bytes();
+    Some([&line[..fields], &words.join(&b' ')].concat())
+}
+
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("nodewise", MemfdFlags::CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_replaced_behind_any_name() {
+        let line = b"7 (a ) R 1) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 CPU 37 38\n";
+        let changed = String::from_utf8(with_processor(line, CpuId::new(40)).unwrap()).unwrap();
+        assert_eq!(changed, String::from_utf8_lossy(line).replace("CPU", "40"));
+        assert_eq!(with_processor(b"7 (short) S 1 2", CpuId::new(40)), None);
+        assert_eq!(with_processor(b"7 (", CpuId::new(40)), None);
+    }
 }

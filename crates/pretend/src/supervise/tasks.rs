@@ -3,6 +3,7 @@
 use nodewise_machine::{CpuId, Pid};
 use nodewise_model::policy::set::Policy;
 use nodewise_source::parse::pid_stat;
+use nodewise_source::parse::proc_status::ProcessStatus;
 use nodewise_source::paths;
 use nodewise_source::process::{self, claims};
 
@@ -21,22 +22,10 @@ struct Found {
     session: u32,
 }
 
-/// The number behind a name in `/proc/TID/status`.
-fn field(status: &str, name: &str) -> Option<u32> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
-}
-
 fn read(task: u32, file: &str) -> Option<String> {
     let bytes = std::fs::read(format!("{}/{file}", paths::process(task))).ok()?;
     // Names of programs are any bytes.
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn found(task: u32) -> Option<Found> {
-    let status = read(task, "status")?;
-    let number = |name| field(&status, name);
-    Some(Found { process: number("Tgid")?, parent: number("PPid")?, session: number("NSsid").unwrap_or(0) })
 }
 
 /// When a thread began, and the CPU that it ran on last.
@@ -44,6 +33,11 @@ fn began(task: u32) -> Option<(u64, Option<CpuId>)> {
     let stat = read(task, "stat")?;
     let stat = pid_stat::parse(&stat).ok()?;
     Some((stat.started_ticks, stat.processor))
+}
+
+/// The CPU of this computer that a thread ran on last.
+pub fn real_cpu(thread: u32) -> Option<CpuId> {
+    began(thread).and_then(|(_, processor)| processor)
 }
 
 /// Numbers in a folder of `/proc`.
@@ -62,7 +56,7 @@ impl World {
         if let Some(known) = self.threads.get(&thread).filter(|known| known.started == started) {
             return Ok(known.process);
         }
-        let Found { process, parent, session } = found(thread).ok_or(Stop::Errno(ESRCH))?;
+        let Found { process, parent, session } = self.found(thread).ok_or(Stop::Errno(ESRCH))?;
         let own = if process == thread {
             self.start_process(process, parent, session)
         } else {
@@ -112,7 +106,7 @@ impl World {
         if starter != Some(&own) {
             // Those that were started before inherited something else.
             self.know_all_of(process);
-            if let Some(session) = found(thread).map(|found| found.session) {
+            if let Some(session) = self.found(thread).map(|found| found.session) {
                 self.orphans.insert(session, own.clone());
             }
             self.processes.entry(process).or_default().starter = Some(own);
@@ -152,6 +146,15 @@ impl World {
         self.kept_threads = self.threads.len();
     }
 
+    fn status_of(&self, task: u32) -> Option<ProcessStatus> {
+        process::status(&self.here, Pid::new(task)).ok().flatten().map(|parsed| parsed.value)
+    }
+
+    fn found(&self, task: u32) -> Option<Found> {
+        let status = self.status_of(task)?;
+        Some(Found { process: status.process?, parent: status.parent?, session: status.session.unwrap_or(0) })
+    }
+
     /// The program that a process runs, by its addresses.
     pub fn image(&self, process: u32) -> Option<String> {
         claims::image(&self.here, Pid::new(process))
@@ -161,15 +164,12 @@ impl World {
     /// may use.
     pub fn cpu_of(&self, thread: u32) -> CpuId {
         let cpus = self.threads.get(&thread).map_or(&self.facts.cpus, |thread| &thread.own.cpus);
-        let real = began(thread).and_then(|(_, processor)| processor);
-        real.filter(|cpu| cpus.contains(*cpu)).or_else(|| cpus.first()).unwrap_or(CpuId::new(0))
+        real_cpu(thread).filter(|cpu| cpus.contains(*cpu)).or_else(|| cpus.first()).unwrap_or(CpuId::new(0))
     }
 
     /// Whether a thread has `CAP_SYS_NICE`.
     pub fn may_move_others(&self, thread: u32) -> bool {
-        const CAP_SYS_NICE: u64 = 1 << 23;
-        let status = process::status(&self.here, Pid::new(thread)).ok().flatten();
-        let rights = status.and_then(|status| status.value.effective_capabilities);
-        rights.is_some_and(|rights| rights & CAP_SYS_NICE != 0)
+        const CAP_SYS_NICE: u32 = 23;
+        self.status_of(thread).and_then(|status| status.has_capability(CAP_SYS_NICE)).unwrap_or(false)
     }
 }

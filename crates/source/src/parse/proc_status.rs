@@ -26,6 +26,10 @@ pub struct ProcessStatus {
     /// Its state: `R`, `S`, `D`, `Z` and so on.
     pub state: Option<char>,
     pub parent: Option<u32>,
+    /// The process that the thread belongs to: `Tgid`.
+    pub process: Option<u32>,
+    /// Its session: `NSsid`, whose first number is that of the reader's namespace. Linux 4.1.
+    pub session: Option<u32>,
     /// How many threads it has.
     pub threads: Option<u32>,
     /// The user in whose name it acts: the effective one of `Uid`.
@@ -89,6 +93,11 @@ impl ProcessStatus {
             "Name" => self.name = Some(value.to_owned()),
             "State" => self.state = Some(value.chars().next().ok_or("a letter")?),
             "PPid" => self.parent = Some(digits(value).ok_or("a process number")?),
+            "Tgid" => self.process = Some(digits(value).ok_or("a process number")?),
+            "NSsid" => {
+                let first = value.split_ascii_whitespace().next().and_then(digits);
+                self.session = Some(first.ok_or("numbers of sessions")?);
+            }
             "Threads" => self.threads = Some(digits(value).ok_or("a number")?),
             "Uid" => {
                 let effective = value.split_ascii_whitespace().nth(1).and_then(digits);
@@ -168,6 +177,7 @@ mod tests {
 Name:\tcat
 Umask:\t0022
 State:\tR (running)
+Tgid:\t8600
 Pid:\t8609
 PPid:\t8596
 TracerPid:\t7
@@ -181,6 +191,7 @@ VmSwap:\t       8 kB
 HugetlbPages:\t    2048 kB
 Threads:\t1
 CapEff:\t000001fffeffffff
+NSsid:\t8005\t1
 NoNewPrivs:\t0
 THP_enabled:\t1
 Seccomp:\t2
@@ -201,6 +212,8 @@ nonvoluntary_ctxt_switches:\t0
                 name: Some("cat".into()),
                 state: Some('R'),
                 parent: Some(8596),
+                process: Some(8600),
+                session: Some(8005),
                 threads: Some(1),
                 user: Some(1001),
                 resident: Some(Bytes::from_kib(1736)),
@@ -233,10 +246,10 @@ nonvoluntary_ctxt_switches:\t0
     #[test]
     fn what_does_not_parse_is_none_and_told() {
         let parsed = parse(
-            "PPid:\t-1\nUid:\t0\nVmRSS:\t12 pages\nCpus_allowed_list:\t0-x\nCapEff:\t+00001fffeffffff\nSeccomp:\t9\nNoNewPrivs:\t\nState:\t\ngarbage\n",
+            "PPid:\t-1\nUid:\t0\nVmRSS:\t12 pages\nCpus_allowed_list:\t0-x\nCapEff:\t+00001fffeffffff\nSeccomp:\t9\nNoNewPrivs:\t\nState:\t\ngarbage\nTgid:\t\nNSsid:\tx 1\n",
         );
         assert_eq!(parsed.value, ProcessStatus::default());
-        assert_eq!(parsed.problems.count(), 9);
+        assert_eq!(parsed.problems.count(), 11);
     }
 
     proptest! {

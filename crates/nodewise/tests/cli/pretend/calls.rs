@@ -157,6 +157,8 @@ fn files_of_processes_show_the_machine() {
     }
     let status = on(SPEC, &["numactl", "--physcpubind=6", "grep", "_allowed_list", "/proc/self/status"]).ok();
     assert_eq!(status, "Cpus_allowed_list:\t6\nMems_allowed_list:\t0-2\n");
+    let stat = on(SPEC, &["numactl", "--physcpubind=6", "cat", "/proc/self/stat"]).ok();
+    assert_eq!(stat.split_ascii_whitespace().nth(38), Some("6"), "{stat}");
     let maps = on(SPEC, &["numactl", "--membind=2", "cat", "/proc/self/numa_maps"]).ok();
     let heap = maps.lines().find(|line| line.contains(" heap ")).unwrap();
     assert!(heap.contains(" bind:2 ") && heap.contains(" N2="), "{heap}");
