@@ -19,6 +19,7 @@ mod call;
 mod cpus;
 mod files;
 mod moves;
+mod node_files;
 mod pages;
 mod policies;
 mod space;
@@ -76,6 +77,15 @@ fn supervise(mut listener: Listener, mut world: World) {
 impl World {
     /// The answer of the machine's kernel.
     fn answer(&mut self, call: &Call<'_>) -> Result<i64, Stop> {
+        let answer = self.answered(call);
+        // Only programs in the machine come here.
+        if let Some(process) = self.threads.get(&call.thread()).map(|thread| thread.process) {
+            self.processes.entry(process).or_default().is_inside = true;
+        }
+        answer
+    }
+
+    fn answered(&mut self, call: &Call<'_>) -> Result<i64, Stop> {
         match call.name() {
             WatchedCall::SetMempolicy => self.set_policy(call),
             WatchedCall::GetMempolicy => self.get_policy(call),
@@ -89,6 +99,7 @@ impl World {
             WatchedCall::Openat => self.open(call, call.argument(1), call.argument(2)),
             WatchedCall::Open => self.open(call, call.argument(0), call.argument(1)),
             WatchedCall::Munmap => self.unmap(call),
+            WatchedCall::ExitGroup => self.end(call.thread()),
             WatchedCall::Clone | WatchedCall::Clone3 | WatchedCall::Fork | WatchedCall::Vfork => {
                 self.note_start(call.thread())?;
                 Err(Stop::Kernel)

@@ -51,6 +51,8 @@ pub enum WatchedCall {
     /// `fork(2)` and `vfork(2)`, where the architecture has them.
     Fork,
     Vfork,
+    /// The end of a process that ends by itself.
+    ExitGroup,
 }
 
 /// Calls that later architectures left out.
@@ -64,7 +66,7 @@ const OLD: [(WatchedCall, c_long); 3] = [
 const OLD: [(WatchedCall, c_long); 0] = [];
 
 impl WatchedCall {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::SetMempolicy,
         Self::GetMempolicy,
         Self::Mbind,
@@ -81,6 +83,7 @@ impl WatchedCall {
         Self::Clone3,
         Self::Fork,
         Self::Vfork,
+        Self::ExitGroup,
     ];
 
     /// The number of the call in this program's ABI, if it has the call.
@@ -99,6 +102,7 @@ impl WatchedCall {
             Self::Munmap => libc::SYS_munmap,
             Self::Clone => libc::SYS_clone,
             Self::Clone3 => libc::SYS_clone3,
+            Self::ExitGroup => libc::SYS_exit_group,
             Self::Open | Self::Fork | Self::Vfork => OLD.iter().find(|(call, _)| *call == self)?.1,
         })
     }

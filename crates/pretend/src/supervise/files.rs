@@ -13,6 +13,7 @@ use nodewise_source::written::picture::padded_mask;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::call::{Call, Stop};
+use super::node_files::node_file;
 use super::space::{ALL, Vma};
 use super::tasks::real_cpu;
 use super::world::World;
@@ -56,11 +57,16 @@ impl World {
     pub fn open(&mut self, call: &Call<'_>, path_at: u64, flags: u64) -> Result<i64, Stop> {
         let path = call.short_text(path_at)?.ok_or(Stop::Kernel)?;
         let path = std::str::from_utf8(&path).map_err(|_| Stop::Kernel)?;
-        let (thread, file) = shown(path).ok_or(Stop::Kernel)?;
         let writes = OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::PATH).bits();
         if flags as u32 & writes != 0 {
             return Err(Stop::Kernel);
         }
+        if let Some((node, file)) = node_file(path) {
+            self.process_of(call.thread()).map_err(|_| Stop::Kernel)?;
+            let text = self.node_text(call.thread(), node, file)?;
+            return Err(Stop::File(in_memory(text.as_bytes()).map_err(|_| Stop::Kernel)?));
+        }
+        let (thread, file) = shown(path).ok_or(Stop::Kernel)?;
         let thread = if thread == 0 { call.thread() } else { thread };
         // Whatever is wrong with the thread, the kernel's own answer says it.
         let process = self.process_of(thread).map_err(|_| Stop::Kernel)?;

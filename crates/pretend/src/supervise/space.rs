@@ -24,6 +24,8 @@ pub const ALL: Range<u64> = 0..1 << 63;
 pub struct Space {
     /// Which program's it is ([`nodewise_source::process::claims::image`]).
     pub image: Option<String>,
+    /// Whether the parent has the same pages, since the process has not become another program.
+    pub is_shared: bool,
     /// Memory that belongs to the process.
     pub own: Pages,
 }
@@ -259,7 +261,7 @@ impl World {
         let space = &mut self.processes.entry(process).or_default().space;
         if space.image != image {
             space.own.release(ALL, &mut self.memory);
-            *space = Space { image, own: Pages::default() };
+            *space = Space { image, ..Space::default() };
         }
     }
 

@@ -88,7 +88,7 @@ impl World {
         let inherited = inherited.or_else(|| Some(self.threads.get(&parent)?.own.clone()));
         // A child that has become another program has its parent's policy and none of its memory.
         let own = known.filter(|known| known.space.image == image).map(|known| known.space.own.inherited());
-        let space = Space { image, own: own.unwrap_or_default() };
+        let space = Space { image, is_shared: own.is_some(), own: own.unwrap_or_default() };
         let is_inside = known.is_some_and(|known| known.is_inside);
         if let Some(mut before) = self.processes.insert(process, Process { starter: None, is_inside, space })
         {
@@ -100,7 +100,6 @@ impl World {
     /// A thread is about to start another, or a process.
     pub fn note_start(&mut self, thread: u32) -> Result<(), Stop> {
         let process = self.process_of(thread)?;
-        self.processes.entry(process).or_default().is_inside = true;
         let own = self.own(thread);
         let starter = self.processes.get(&process).and_then(|process| process.starter.as_ref());
         if starter != Some(&own) {
@@ -112,6 +111,39 @@ impl World {
             self.processes.entry(process).or_default().starter = Some(own);
         }
         Ok(())
+    }
+
+    /// A process ends by itself: its pages count, and are free again. Which pages a child without a program of its own has
+    /// written to cannot be seen.
+    pub fn end(&mut self, thread: u32) -> Result<i64, Stop> {
+        let process = self.process_of(thread)?;
+        if self.processes.get(&process).is_some_and(|known| !known.space.is_shared) {
+            // Whatever cannot be read of it any more does not keep it from ending.
+            let _ = self.settle(process, thread, &ALL);
+        }
+        if let Some(known) = self.processes.get_mut(&process) {
+            known.space.own.release(ALL, &mut self.memory);
+        }
+        Err(Stop::Kernel)
+    }
+
+    /// Gives nodes to all pages of all programs, as touched by the thread that calls, and in other processes by the first one.
+    pub fn settle_all(&mut self, caller: u32) {
+        let inside = |world: &Self| -> Vec<u32> {
+            let all = world.processes.iter().filter(|(_, known)| known.is_inside);
+            all.map(|(process, _)| *process).collect()
+        };
+        for process in inside(self) {
+            self.know_all_of(process);
+        }
+        self.forget_all_ended();
+        let own = self.threads.get(&caller).map(|thread| thread.process);
+        for process in inside(self) {
+            if self.processes.get(&process).is_some_and(|known| !known.space.is_shared) {
+                // Those that end meanwhile have counted.
+                let _ = self.settle(process, if Some(process) == own { caller } else { process }, &ALL);
+            }
+        }
     }
 
     /// Gives the threads and children of a process that have not called yet what they have inherited.
@@ -129,9 +161,12 @@ impl World {
 
     /// Forgets threads and processes that have ended, when there are twice as many as the last time.
     fn forget_ended(&mut self) {
-        if self.threads.len() < 2 * self.kept_threads.max(FEW) {
-            return;
+        if self.threads.len() >= 2 * self.kept_threads.max(FEW) {
+            self.forget_all_ended();
         }
+    }
+
+    fn forget_all_ended(&mut self) {
         self.threads
             .retain(|thread, known| began(*thread).is_some_and(|(started, _)| started == known.started));
         let threads = &self.threads;

@@ -104,6 +104,8 @@ pub struct Process {
 pub struct World {
     pub facts: Facts,
     pub memory: Memory,
+    /// Free pages of each node when nothing ran.
+    pub free_at_start: BTreeMap<NodeId, u64>,
     pub threads: HashMap<u32, Thread>,
     pub processes: HashMap<u32, Process>,
     /// Pages of files and of shared memory.
@@ -121,9 +123,11 @@ impl World {
     /// A machine on which nothing runs, and the bits of its masks of CPUs where its files show them.
     pub fn new(machine: &Machine, cpu_mask_bits: Option<u32>) -> Self {
         let release = Release::from_kernel(machine.kernel.as_ref());
+        let memory = Memory::from_machine(machine, BuiltAt::Boot, release);
         Self {
             facts: Facts::new(machine, release, cpu_mask_bits),
-            memory: Memory::from_machine(machine, BuiltAt::Boot, release),
+            free_at_start: memory.nodes().iter().map(|node| (node, memory.free_of(node))).collect(),
+            memory,
             threads: HashMap::new(),
             processes: HashMap::new(),
             files: HashMap::new(),

@@ -165,6 +165,38 @@ fn files_of_processes_show_the_machine() {
 }
 
 #[test]
+fn counters_and_free_memory_of_nodes_follow_programs() {
+    /// 100 MiB in pages of 4 KiB, and MiB.
+    const PAGES: u64 = 25_600;
+    const MIB: u64 = 100;
+    if !can_separate() || !has("numactl", "numactl") || !has("dd", "coreutils") {
+        return;
+    }
+    let held = "numactl --membind=2 dd if=/dev/zero bs=100M count=1 status=none";
+    let files =
+        "cat /sys/devices/system/node/node2/numastat; grep MemFree /sys/devices/system/node/node2/meminfo";
+    let script = format!("{files}; {held} > /dev/null; {files}");
+    let shown = on(SPEC, &["sh", "-c", &script]).ok();
+    let values = |name: &str| -> Vec<u64> {
+        let lines = shown.lines().filter(|line| line.contains(name));
+        lines.filter_map(|line| line.trim_end_matches(" kB").rsplit(' ').next()?.parse().ok()).collect()
+    };
+    let (hits, free) = (values("numa_hit"), values("MemFree"));
+    let grown = hits[1] - hits[0];
+    assert!((PAGES..PAGES + PAGES / 2).contains(&grown), "{shown}");
+    // The program has ended.
+    assert!(free[0] - free[1] < MIB * 1024 / 10, "{shown}");
+    let during = format!("{held} | (sleep 1; {files}; cat > /dev/null)");
+    let shown = on(SPEC, &["sh", "-c", &during]).ok();
+    let left: u64 = shown
+        .lines()
+        .find(|line| line.contains("MemFree"))
+        .and_then(|line| line.trim_end_matches(" kB").rsplit(' ').next()?.parse().ok())
+        .unwrap();
+    assert!((3900 * 1024..(4096 - MIB) * 1024 + 1).contains(&left), "{shown}");
+}
+
+#[test]
 fn without_answers_the_real_kernel_refuses() {
     if !can_separate() || !has("numactl", "numactl") {
         return;
