@@ -1,7 +1,7 @@
 //! A CPU of the guest: its caches, the task that it runs, and what was counted on it.
 
-use crate::SIZES;
 use crate::cache::{Cache, Outcome};
+use crate::code::MOST_INSTRUCTIONS;
 use crate::mappings::{Found, MOST_LABELS};
 use crate::nodes::Nodes;
 use crate::pages::zeroed;
@@ -10,6 +10,7 @@ use crate::recent::{RecentLines, bytes_of};
 use crate::streams::Streams;
 use crate::tasks::MOST_THREADS;
 use crate::writers::{LineKey, Writers, Writes};
+use crate::{OWN, SIZES};
 
 /// Numbers of a cell: lines read for each size of the cache, then lines written back, then those of the lines read that
 /// were read in order.
@@ -38,6 +39,8 @@ pub struct Access {
     /// Of a read that does not reach the next line, any number that does not either.
     pub bytes: u64,
     pub is_write: bool,
+    /// The number of the instruction; 0 where it is not known.
+    pub at: u32,
 }
 
 /// Facts about an address that a CPU accesses.
@@ -63,6 +66,8 @@ pub struct Cpu {
     cells: [Option<&'static mut [u64]>; MOST_PHASES],
     /// For each phase, lines read for each size of the cache, for each label of a mapping and column of memory.
     parts: [Option<&'static mut [u64]>; MOST_PHASES],
+    /// For each phase, lines read for the machine's size of the cache, for each instruction and column of memory.
+    instructions: [Option<&'static mut [u64]>; MOST_PHASES],
     columns: usize,
     recent: RecentLines,
     writers: Writers,
@@ -86,6 +91,7 @@ impl Cpu {
             caches: None,
             cells: [const { None }; MOST_PHASES],
             parts: [const { None }; MOST_PHASES],
+            instructions: [const { None }; MOST_PHASES],
             columns: 0,
             recent: RecentLines::new(),
             writers: Writers::new(),
@@ -142,7 +148,7 @@ impl Cpu {
         if self.thread.is_none() {
             return;
         }
-        let Access { address, bytes, is_write } = access;
+        let Access { address, bytes, is_write, at } = access;
         let (line, last) = (address >> 6, address + (bytes - 1));
         if line != last >> 6 {
             return self.access_two(access, nodes, guest);
@@ -158,31 +164,31 @@ impl Cpu {
                 let whose = self.whose(address, guest);
                 self.recent.begin(whose);
             }
-            self.recent.write(bytes_of(address, bytes));
+            self.recent.write(bytes_of(address, bytes), at);
         }
     }
 
     /// An access that reaches two lines.
     fn access_two(&mut self, access: Access, nodes: &Nodes, guest: &impl Guest) {
-        let Access { address, bytes, is_write } = access;
+        let Access { address, bytes, is_write, at } = access;
         let last = address + (bytes - 1);
         let Some(place) = guest.physical(address) else { return };
         self.line(place >> 6, access, nodes, guest);
         if is_write {
-            self.written(address, bytes_of(address, bytes), guest);
+            self.written(address, bytes_of(address, bytes), at, guest);
         }
         // What goes over the end of a page is elsewhere in memory, at an address that QEMU does not give.
         if address >> 12 == last >> 12 {
             self.line((place + (bytes - 1)) >> 6, Access { address: last, ..access }, nodes, guest);
             if is_write {
-                self.written(last, bytes_of(0, (last & 63) + 1), guest);
+                self.written(last, bytes_of(0, (last & 63) + 1), at, guest);
             }
         }
     }
 
     /// A write to bytes of a line that is not kept among the latest.
-    fn written(&mut self, address: u64, bytes: u64, guest: &impl Guest) {
-        let writes = Writes { bytes, count: 1, ..self.whose(address, guest) };
+    fn written(&mut self, address: u64, bytes: u64, at: u32, guest: &impl Guest) {
+        let writes = Writes { bytes, count: 1, at, ..self.whose(address, guest) };
         self.writers.add(&writes);
     }
 
@@ -227,7 +233,19 @@ impl Cpu {
             let in_order = cells.get_mut(start..start + SIZES).into_iter().flatten();
             in_order.zip(missed).for_each(|(lines, missed)| *lines += u64::from(missed));
         }
-        self.read((phase, nodes.column(line)), missed, access.address, guest);
+        let column = nodes.column(line);
+        if access.at > 0 && missed[OWN] {
+            self.read_by(phase, access.at, column);
+        }
+        self.read((phase, column), missed, access.address, guest);
+    }
+
+    /// Counts a line that was read in a phase by an instruction, in a column of memory.
+    fn read_by(&mut self, phase: usize, instruction: u32, column: usize) {
+        let Some(table) = self.instructions.get_mut(phase) else { return };
+        let table = table.get_or_insert_with(|| zeroed(MOST_INSTRUCTIONS * self.columns));
+        let lines = table.get_mut(instruction as usize * self.columns + column);
+        lines.into_iter().for_each(|lines| *lines += 1);
     }
 
     /// Counts a line that was read in a phase, in a column of memory, for the mapping of its address.
@@ -277,6 +295,11 @@ impl Cpu {
     /// line was counted in that phase.
     pub fn parts(&self, phase: usize, label: usize) -> impl Iterator<Item = &[u64]> {
         self.row(&self.parts, phase, label, SIZES)
+    }
+
+    /// Lines read in a phase by an instruction, for each column of memory; nothing where no line was counted in that phase.
+    pub fn read_at(&self, phase: usize, instruction: usize) -> impl Iterator<Item = &[u64]> {
+        self.row(&self.instructions, phase, instruction, 1)
     }
 
     /// The counts of a thread in a phase by column; nothing where no line was counted in that phase.
@@ -339,7 +362,7 @@ mod tests {
     }
 
     fn touch(cpu: &mut Cpu, nodes: &Nodes, address: u64, is_write: bool) {
-        cpu.access(Access { address, bytes: 8, is_write }, nodes, &Plain);
+        cpu.access(Access { address, bytes: 8, is_write, at: 0 }, nodes, &Plain);
     }
 
     fn counts(cpu: &Cpu, thread: usize) -> Vec<Vec<u64>> {
@@ -443,12 +466,26 @@ mod tests {
     }
 
     #[test]
+    fn lines_read_are_counted_for_their_instruction() {
+        let (nodes, mut cpu) = (nodes(), cpu());
+        cpu.run(1, Some(0), &nodes);
+        let mut read =
+            |address, at| cpu.access(Access { address, bytes: 8, is_write: false, at }, &nodes, &Plain);
+        [(0, 7), (64, 7), (8, 8), (1 << 30, 8), (128, 0)]
+            .into_iter()
+            .for_each(|(address, at)| read(address, at));
+        let lines = |at| cpu.read_at(0, at).map(|lines| lines[0]).collect::<Vec<_>>();
+        assert_eq!([lines(7), lines(8), lines(9)], [[2, 0, 0], [0, 1, 0], [0, 0, 0]]);
+        assert_eq!((lines(0), cpu.read_at(1, 7).count()), (vec![0, 0, 0], 0));
+    }
+
+    #[test]
     fn bytes_that_threads_write_to_are_gathered_by_line() {
         let (nodes, mut cpu) = (nodes(), cpu());
         cpu.run(1, Some(7), &nodes);
         cpu.enter(5);
         let mut write =
-            |address, bytes| cpu.access(Access { address, bytes, is_write: true }, &nodes, &Plain);
+            |address, bytes| cpu.access(Access { address, bytes, is_write: true, at: 0 }, &nodes, &Plain);
         for _ in 0..60 {
             write(4096, 4);
             write(8192 + 60, 8);
@@ -461,7 +498,7 @@ mod tests {
         let mut found = Vec::new();
         for address in [4096, 8192, 8256, 12224, 12288] {
             for _ in 0..60 {
-                other.access(Access { address, bytes: 1, is_write: true }, &nodes, &Plain);
+                other.access(Access { address, bytes: 1, is_write: true, at: 0 }, &nodes, &Plain);
             }
         }
         other.end();

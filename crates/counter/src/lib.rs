@@ -15,12 +15,14 @@
 //! - `cache.rs` a cache with least-recently-used replacement; `cpu.rs` a CPU with its caches and its counts;
 //!   `recent.rs` the lines that it accessed last; `streams.rs` which lines are read in order; `writers.rs` which threads write
 //!   to a line
+//! - `code.rs` where in programs instructions are; `maple.rs` the kernel's tree of mappings
 //! - `tasks.rs` which of the guest's tasks are counted; `mappings.rs` whose an address is; `nodes.rs` the node of a physical address
 //! - `phases.rs` phases that the program names
 //! - `report.rs` the counts as text; `sink.rs` a file to write it to
 //! - `state.rs` everything that the plugin knows; `pages.rs` zeroed memory for it
 //! - `qemu.rs` the functions that QEMU calls; `qemu/api.rs` those of QEMU's that it has for
-//!   plugins; `qemu/read.rs` the guest's registers and memory; `qemu/mapped.rs` its mappings
+//!   plugins; `qemu/read.rs` the guest's registers and memory; `qemu/mapped.rs` its mappings;
+//!   `qemu/located.rs` files of instructions
 #![cfg_attr(not(test), no_std)]
 
 pub mod mark;
@@ -28,7 +30,11 @@ pub mod mark;
 #[cfg(any(test, feature = "plugin"))]
 mod cache;
 #[cfg(any(test, feature = "plugin"))]
+mod code;
+#[cfg(any(test, feature = "plugin"))]
 mod cpu;
+#[cfg(any(test, feature = "plugin"))]
+mod maple;
 #[cfg(any(test, feature = "plugin"))]
 mod mappings;
 #[cfg(any(test, feature = "plugin"))]
@@ -61,6 +67,8 @@ pub const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/counter.so")
 
 /// How many sizes of the private cache are modelled at once: half of the machine's, the machine's, twice the machine's.
 pub const SIZES: usize = 3;
+/// The place of the machine's size among them.
+pub const OWN: usize = 1;
 
 #[cfg(all(feature = "plugin", not(test)))]
 #[panic_handler]

@@ -117,16 +117,34 @@ pub enum Field {
     HeapStart = 12,
     HeapEnd = 13,
     Stack = 14,
-    /// Flags of a mapping.
+    /// Flags of a mapping, and where in its file it begins, in pages.
     Flags = 15,
+    Offset = 16,
+    /// The folder of an entry.
+    Parent = 17,
+    /// The tree of mappings of an address space, and its root; ends of parts of a node, and the parts, of plain nodes and of
+    /// those that keep gaps.
+    Tree = 18,
+    Root = 19,
+    Pivots = 20,
+    Parts = 21,
+    PivotsWithGaps = 22,
+    PartsWithGaps = 23,
+    /// The mount of a path; the root of a mount, the mount in which it is and the entry at which; what paths name of a mount.
+    PathMount = 24,
+    MountRoot = 25,
+    MountParent = 26,
+    MountPoint = 27,
+    MountNamed = 28,
 }
 
 impl Field {
     /// All of them, with the kernel's structures and names.
     ///
     /// # Source
-    /// `linux/sched.h`, `linux/mm_types.h`, `linux/fs.h`, `linux/path.h`, `linux/dcache.h`; Linux 6.1 to 6.18.
-    pub const ALL: [(Self, (&'static str, &'static str)); 16] = [
+    /// `linux/sched.h`, `linux/mm_types.h`, `linux/fs.h`, `linux/path.h`, `linux/dcache.h`, `linux/maple_tree.h`, `linux/mount.h`,
+    /// `fs/mount.h`; Linux 6.1 to 6.18.
+    pub const ALL: [(Self, (&'static str, &'static str)); 29] = [
         (Self::Pid, ("task_struct", "pid")),
         (Self::Tgid, ("task_struct", "tgid")),
         (Self::Comm, ("task_struct", "comm")),
@@ -143,6 +161,19 @@ impl Field {
         (Self::HeapEnd, ("mm_struct", "brk")),
         (Self::Stack, ("mm_struct", "start_stack")),
         (Self::Flags, ("vm_area_struct", "vm_flags")),
+        (Self::Offset, ("vm_area_struct", "vm_pgoff")),
+        (Self::Parent, ("dentry", "d_parent")),
+        (Self::Tree, ("mm_struct", "mm_mt")),
+        (Self::Root, ("maple_tree", "ma_root")),
+        (Self::Pivots, ("maple_range_64", "pivot")),
+        (Self::Parts, ("maple_range_64", "slot")),
+        (Self::PivotsWithGaps, ("maple_arange_64", "pivot")),
+        (Self::PartsWithGaps, ("maple_arange_64", "slot")),
+        (Self::PathMount, ("path", "mnt")),
+        (Self::MountRoot, ("vfsmount", "mnt_root")),
+        (Self::MountParent, ("mount", "mnt_parent")),
+        (Self::MountPoint, ("mount", "mnt_mountpoint")),
+        (Self::MountNamed, ("mount", "mnt")),
     ];
 }
 

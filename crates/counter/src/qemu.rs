@@ -5,6 +5,7 @@
 //! that there is one CPU.) What the threads share is written by marks, before the first task is counted, or is under a lock.
 
 mod api;
+mod located;
 mod mapped;
 mod read;
 
@@ -13,9 +14,11 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use api::{Block, Bytes, Info, Instruction, Register};
+use located::Mapped;
 use mapped::{Accessed, enter, fault, start_child};
 use read::{name, register_of};
 
+use crate::code::Code;
 use crate::cpu::{Access, Cpu, Geometry};
 use crate::mappings::Mappings;
 use crate::mark::{self, Field, Hook, MarkKind};
@@ -40,6 +43,9 @@ static CPUS: [Own<Cpu>; MOST_CPUS] = [const { Own::new(Cpu::new()) }; MOST_CPUS]
 static TASKS: Locked<Tasks> = Locked::new(Tasks::new());
 static MAPPINGS: Locked<Mappings> = Locked::new(Mappings::new());
 static PHASES: Locked<Phases> = Locked::new(Phases::new());
+static CODE: Locked<Code> = Locked::new(Code::new());
+/// Whether instructions are distinguished.
+static BY_LINE: AtomicBool = AtomicBool::new(false);
 static PROCESS_PHASES: ProcessPhases = ProcessPhases::new();
 /// Changes when mappings do.
 static VERSION_OF_MAPPINGS: AtomicU64 = AtomicU64::new(1);
@@ -66,7 +72,7 @@ static SIZE: AtomicU64 = AtomicU64::new(1 << 20);
 static WAYS: AtomicU64 = AtomicU64::new(16);
 static FILE: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
-/// Where QEMU begins: `size=BYTES`, `ways=WAYS`, `to=PATH`.
+/// Where QEMU begins: `size=BYTES`, `ways=WAYS`, `lines=1` to distinguish instructions, `to=PATH`.
 ///
 /// # Safety
 /// QEMU's to keep: its arguments are what its interface says, and live as long as QEMU.
@@ -97,6 +103,9 @@ unsafe extern "C" fn qemu_plugin_install(
     // SAFETY: the name ends with a NUL; without a library it is looked for in all that are loaded.
     let found = unsafe { api::dlsym(null_mut(), c"qemu_plugin_read_memory_vaddr".as_ptr()) };
     READ_MEMORY.store(found, Ordering::Relaxed);
+    if BY_LINE.load(Ordering::Relaxed) {
+        located::prepare();
+    }
     // SAFETY: the plugin has this number, and the function stays loaded.
     unsafe { api::qemu_plugin_register_vcpu_init_cb(plugin, on_cpu) };
     register(plugin);
@@ -119,6 +128,7 @@ fn option(word: &CStr) -> bool {
     let (name, value) = (&bytes[..at], &bytes[at + 1..]);
     match (name, number(value)) {
         (b"size", Some(size)) => SIZE.store(size, Ordering::Relaxed),
+        (b"lines", Some(lines)) => BY_LINE.store(lines > 0, Ordering::Relaxed),
         (b"ways", Some(ways)) => WAYS.store(ways, Ordering::Relaxed),
         // The rest of the word ends with the word's NUL.
         (b"to", _) => FILE.store(word.as_ptr().wrapping_add(at + 1).cast_mut(), Ordering::Relaxed),
@@ -175,13 +185,17 @@ extern "C" fn on_cpu(_: u64, cpu: c_uint) {
 extern "C" fn on_block(_: u64, block: *mut Block) {
     // SAFETY: QEMU's block, until this function returns.
     let count = unsafe { api::qemu_plugin_tb_n_insns(block) };
+    let mut mapped = None;
     for number in 0..count {
         // SAFETY: the block has an instruction of this number.
         let instruction = unsafe { api::qemu_plugin_tb_get_insn(block, number) };
         // SAFETY: as above.
         let address = unsafe { api::qemu_plugin_insn_vaddr(instruction) };
         if address < KERNEL {
-            user_code(instruction);
+            if number == 0 && BY_LINE.load(Ordering::Relaxed) && IS_READY.load(Ordering::Relaxed) {
+                mapped = located::mapped(address);
+            }
+            user_code(instruction, Mapped::number(mapped, address));
         } else if IS_READY.load(Ordering::Relaxed) {
             let hook = HOOKS.iter().position(|hook| hook.load(Ordering::Relaxed) == address);
             if let Some(hook) = hook {
@@ -191,7 +205,8 @@ extern "C" fn on_block(_: u64, block: *mut Block) {
     }
 }
 
-fn user_code(instruction: *mut Instruction) {
+/// An instruction of user code gets its callbacks; `at` is its number.
+fn user_code(instruction: *mut Instruction, at: u32) {
     if is_mark(instruction) {
         return on_run(instruction, on_mark, 0);
     }
@@ -206,7 +221,7 @@ fn user_code(instruction: *mut Instruction) {
                 callback,
                 api::NO_REGISTERS,
                 accesses,
-                null_mut(),
+                core::ptr::without_provenance_mut(at as usize),
             );
         };
     }
@@ -299,6 +314,7 @@ extern "C" fn on_hook(cpu: c_uint, hook: *mut c_void) {
     let current = || with_cpu(cpu, |cpu| cpu.task).unwrap_or(0);
     match hook {
         Some(Hook::Switch) => {
+            located::runs(cpu);
             let next = register_of(cpu, 2);
             let thread = TASKS.with(|tasks| tasks.counted(next));
             with_cpu(cpu, |cpu| cpu.run(next, thread, nodes()));
@@ -333,22 +349,22 @@ extern "C" fn on_hook(cpu: c_uint, hook: *mut c_void) {
     }
 }
 
-extern "C" fn on_read(cpu: c_uint, access: u32, address: u64, _: *mut c_void) {
-    on_access(cpu, access, address, false);
+extern "C" fn on_read(cpu: c_uint, access: u32, address: u64, at: *mut c_void) {
+    on_access(cpu, access, address, (false, at.addr() as u32));
 }
 
-extern "C" fn on_write(cpu: c_uint, access: u32, address: u64, _: *mut c_void) {
-    on_access(cpu, access, address, true);
+extern "C" fn on_write(cpu: c_uint, access: u32, address: u64, at: *mut c_void) {
+    on_access(cpu, access, address, (true, at.addr() as u32));
 }
 
 /// User code accesses memory.
 #[inline]
-fn on_access(cpu: c_uint, access: u32, address: u64, is_write: bool) {
+fn on_access(cpu: c_uint, access: u32, address: u64, (is_write, at): (bool, u32)) {
     // No access is longer than 16 bytes; reads that cannot reach the next line need not be measured.
     let is_measured = is_write || address & 63 > 48;
     // SAFETY: QEMU's word for the access, during its callback.
     let bytes = if is_measured { 1 << unsafe { api::qemu_plugin_mem_size_shift(access) } } else { 1 };
-    with_cpu(cpu, |cpu| cpu.access(Access { address, bytes, is_write }, nodes(), &Accessed(access)));
+    with_cpu(cpu, |cpu| cpu.access(Access { address, bytes, is_write, at }, nodes(), &Accessed(access)));
 }
 
 /// QEMU ends: the counts are written.
@@ -368,10 +384,12 @@ extern "C" fn on_end(_: u64, _: *mut c_void) {
     TASKS.with(|tasks| {
         MAPPINGS.with(|mappings| {
             PHASES.with(|phases| {
-                let report =
-                    CountReport { geometry: geometry(), tasks, mappings, phases, nodes: nodes().count() };
-                // A text without its last line is known to be incomplete.
-                let _ = report.write(&mut sink, cpus);
+                CODE.with(|code| {
+                    let nodes = nodes().count();
+                    let report = CountReport { geometry: geometry(), tasks, mappings, phases, code, nodes };
+                    // A text without its last line is known to be incomplete.
+                    let _ = report.write(&mut sink, cpus);
+                });
             });
         });
     });

@@ -11,7 +11,7 @@ struct Recent {
     /// One more than its number; 0 stands for none.
     tag: u64,
     is_written: bool,
-    /// What the thread wrote to it since it came.
+    /// Writes of the thread to it since it came.
     writes: Writes,
 }
 
@@ -65,11 +65,12 @@ impl RecentLines {
         self.0[0].writes = whose;
     }
 
-    /// The thread writes to bytes of the latest line.
+    /// The thread writes to bytes of the latest line, by this instruction.
     #[inline]
-    pub const fn write(&mut self, bytes: u64) {
+    pub const fn write(&mut self, bytes: u64, at: u32) {
         let writes = &mut self.0[0].writes;
         writes.bytes |= bytes;
+        writes.at = at;
         writes.count = writes.count.saturating_add(1);
     }
 
@@ -113,14 +114,14 @@ mod tests {
         recent.enter(7, true);
         assert!(recent.is_unwritten());
         recent.begin(whose(7));
-        recent.write(bytes_of(0, 8));
+        recent.write(bytes_of(0, 8), 5);
         assert!(!recent.is_unwritten());
-        recent.write(bytes_of(60, 8));
+        recent.write(bytes_of(60, 8), 6);
         recent.enter(8, false);
-        let left = Writes { bytes: 0xf000_0000_0000_00ff, count: 2, ..whose(7) };
+        let left = Writes { bytes: 0xf000_0000_0000_00ff, count: 2, at: 6, ..whose(7) };
         assert_eq!(recent.enter(9, true), Some(left));
         recent.begin(whose(9));
-        recent.write(bytes_of(1, 1));
+        recent.write(bytes_of(1, 1), 0);
         assert_eq!(recent.enter(10, false), None);
         let all: Vec<Writes> = recent.leave().collect();
         assert_eq!(all, [Writes { bytes: 2, count: 1, ..whose(9) }]);

@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 
 use crate::SIZES;
+use crate::code::{Code, InstructionPlace};
 use crate::cpu::{COUNTS, Cpu, Geometry};
 use crate::mappings::{Label, Mappings};
 use crate::phases::Phases;
@@ -10,7 +11,7 @@ use crate::tasks::{Tasks, Thread};
 use crate::writers::{Writes, shared};
 
 /// The first line: the form of the text.
-pub const FIRST: &str = "nodewise-counter 4";
+pub const FIRST: &str = "nodewise-counter 5";
 
 /// Everything that is written.
 pub struct CountReport<'a> {
@@ -18,6 +19,7 @@ pub struct CountReport<'a> {
     pub tasks: &'a Tasks,
     pub mappings: &'a Mappings,
     pub phases: &'a Phases,
+    pub code: &'a Code,
     /// One more than the highest node.
     pub nodes: usize,
 }
@@ -25,10 +27,11 @@ pub struct CountReport<'a> {
 impl CountReport<'_> {
     /// Writes what was counted on these CPUs.
     ///
-    /// `cache WAYS SIZE...`, `lost THREADS PHASES LINES`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
+    /// `cache WAYS SIZE...`, `lost THREADS PHASES LINES INSTRUCTIONS`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
     /// PID TGID NAME`, `cell PHASE THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping
-    /// NUMBER PROCESS KIND SHARED NAME`, `part PHASE MAPPING CPU NODE READ...`, `writer KEY MAPPING ADDRESS CPU THREAD COUNT BYTES` of lines
-    /// that several threads write to, with `KEY`, `ADDRESS` and `BYTES` in hexadecimal digits.
+    /// NUMBER PROCESS KIND SHARED NAME`, `part PHASE MAPPING CPU NODE READ...`, `image NUMBER PATH`,
+    /// `instruction NUMBER IMAGE OFFSET`, `by PHASE INSTRUCTION CPU NODE READ`; `writer KEY MAPPING ADDRESS CPU THREAD COUNT BYTES IMAGE
+    /// OFFSET` of lines that several threads write to, with `KEY`, `ADDRESS`, `BYTES` and `OFFSET` in hexadecimal digits.
     pub fn write<'c>(
         &self,
         out: &mut impl Write,
@@ -38,7 +41,7 @@ impl CountReport<'_> {
         write!(out, "cache {}", self.geometry.ways)?;
         numbers(out, self.geometry.sizes().map(|size| size as u64))?;
         let lost_lines: u64 = cpus.clone().map(|cpu| cpu.writers().lost).sum();
-        writeln!(out, "lost {} {} {lost_lines}", self.tasks.lost, self.phases.lost)?;
+        writeln!(out, "lost {} {} {lost_lines} {}", self.tasks.lost, self.phases.lost, self.code.lost)?;
         for (number, name) in self.phases.names().iter().enumerate() {
             write!(out, "phase {number} ")?;
             text(out, name)?;
@@ -60,9 +63,47 @@ impl CountReport<'_> {
                 }
             }
         }
+        self.instructions(out, cpus.clone())?;
         let are_same = |one: &Writes, other: &Writes| self.are_same(one, other);
-        shared(cpus.map(Cpu::writers), are_same, |cpu, writes| writer(out, cpu, writes))?;
+        shared(cpus.map(Cpu::writers), are_same, |cpu, writes| self.writer(out, cpu, writes))?;
         writeln!(out, "end")
+    }
+
+    /// Files, and the instructions that read lines.
+    fn instructions<'c>(
+        &self,
+        out: &mut impl Write,
+        cpus: impl Iterator<Item = &'c Cpu> + Clone,
+    ) -> fmt::Result {
+        for (number, image) in self.code.images().iter().enumerate() {
+            write!(out, "image {number} ")?;
+            text(out, &image.path)?;
+        }
+        let phases = 0..self.phases.names().len();
+        for (number, place) in self.code.places().iter().enumerate().skip(1) {
+            let reads = |cpu: &Cpu| {
+                phases.clone().any(|phase| cpu.read_at(phase, number).flatten().any(|lines| *lines > 0))
+            };
+            if !cpus.clone().any(reads) {
+                continue;
+            }
+            writeln!(out, "instruction {number} {} {:x}", place.image, place.offset)?;
+            for phase in phases.clone() {
+                for (cpu, lines) in cpus.clone().map(|cpu| cpu.read_at(phase, number)).enumerate() {
+                    self.cells(out, "by", [phase, number, cpu], lines)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn writer(&self, out: &mut impl Write, cpu: usize, writes: &Writes) -> fmt::Result {
+        let Writes { key, line, bytes, count, thread, label, at } = writes;
+        write!(out, "writer {key:x} {label} {:x} {cpu} {thread} {count} {bytes:x} ", line << 6)?;
+        let place = self.code.places().get(*at as usize);
+        let InstructionPlace { image, offset } =
+            place.copied().unwrap_or(InstructionPlace { image: 0, offset: 0 });
+        writeln!(out, "{image} {offset:x}")
     }
 
     /// Whether a line of this number is the same memory for two threads: in the same mapping of a process, or in one of the same
@@ -102,11 +143,6 @@ fn mapping(out: &mut impl Write, number: usize, label: &Label) -> fmt::Result {
     text(out, &label.name)
 }
 
-fn writer(out: &mut impl Write, cpu: usize, writes: &Writes) -> fmt::Result {
-    let Writes { key, line, bytes, count, thread, label } = writes;
-    writeln!(out, "writer {key:x} {label} {:x} {cpu} {thread} {count} {bytes:x}", line << 6)
-}
-
 /// A text up to its NUL, in hexadecimal digits; `-` for an empty one.
 fn text(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     let name = bytes.iter().take_while(|byte| **byte != 0);
@@ -122,6 +158,7 @@ fn numbers(out: &mut impl Write, numbers: impl IntoIterator<Item = u64>) -> fmt:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::{ImageKey, PATH};
     use crate::cpu::{Access, Guest};
     use crate::mappings::{Found, NAME};
     use crate::nodes::Nodes;
@@ -169,11 +206,11 @@ mod tests {
         for (cpu, thread, address) in [(0, 0, 0), (1, 0, 1 << 20), (1, 1, 5 << 20)] {
             cpus[cpu].begin(geometry);
             cpus[cpu].run(7, Some(thread), &nodes);
-            cpus[cpu].access(Access { address, bytes: 1, is_write: true }, &nodes, &Plain);
+            cpus[cpu].access(Access { address, bytes: 1, is_write: true, at: 0 }, &nodes, &Plain);
         }
         for (cpu, bytes) in [(0, 4), (1, 8)] {
             cpus[cpu].run(7, Some(cpu), &nodes);
-            let access = Access { address: 1 << 20, bytes, is_write: true };
+            let access = Access { address: 1 << 20, bytes, is_write: true, at: 1 };
             (0..60).for_each(|_| cpus[cpu].access(access, &nodes, &Plain));
             cpus[cpu].end();
         }
@@ -182,16 +219,29 @@ mod tests {
         let mut name = [0; crate::phases::NAME];
         name[0] = b'p';
         phases.number(name);
-        let report = CountReport { geometry, tasks: &tasks, mappings: &mappings, phases: &phases, nodes: 2 };
+        let mut code = Code::new();
+        let mut path = [0; PATH];
+        path[..2].copy_from_slice(b"/a");
+        let image = code.image(ImageKey { entry: 1, ..ImageKey::NO_FILE }, || path);
+        code.number(InstructionPlace { image: image.unwrap(), offset: 0x1a });
+        let report = CountReport {
+            geometry,
+            tasks: &tasks,
+            mappings: &mappings,
+            phases: &phases,
+            code: &code,
+            nodes: 2,
+        };
         report.write(&mut text, cpus.iter()).unwrap();
         assert_eq!(
             text,
-            "nodewise-counter 4\ncache 8 32768 65536 131072\nlost 0 0 0\nphase 0 -\nphase 1 70\n\
+            "nodewise-counter 5\ncache 8 32768 65536 131072\nlost 0 0 0 0\nphase 0 -\nphase 1 70\n\
              thread 0 0 0 0 610a\ncell 0 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 0 0 1 1 1 1 0 0 0 0 0 0\n\
              cell 0 0 1 1 1 1 1 0 0 0 0 0 0\nthread 1 0 0 0 -\ncell 1 1 1 1 1 1 1 0 0 0 0 0 0\n\
              cell 1 1 1 - 1 1 1 0 0 0 0 0 0\nmapping 0 0 0 0 -\npart 0 0 0 0 1 1 1\nmapping 1 3 4 0 78\n\
              part 0 1 0 1 1 1 1\npart 0 1 1 1 1 1 1\npart 1 1 1 1 1 1 1\npart 1 1 1 - 1 1 1\n\
-             writer 4000 1 100000 0 0 60 f\nwriter 4000 1 100000 1 1 60 ff\nend\n"
+             image 0 -\nimage 1 2f61\ninstruction 1 1 1a\nby 0 1 0 1 1\nby 1 1 1 1 1\n\
+             writer 4000 1 100000 0 0 60 f 1 1a\nwriter 4000 1 100000 1 1 60 ff 1 1a\nend\n"
         );
     }
 }

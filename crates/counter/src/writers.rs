@@ -48,6 +48,8 @@ pub struct Writes {
     pub thread: u16,
     /// The label of the mapping.
     pub label: u16,
+    /// The number of the instruction that wrote last; 0 where it is not known.
+    pub at: u32,
 }
 
 // SAFETY: all members are integers.
@@ -55,7 +57,7 @@ unsafe impl Zeroed for Writes {}
 
 impl Writes {
     /// Nothing.
-    pub const NONE: Self = Self { key: 0, line: 0, bytes: 0, count: 0, thread: 0, label: 0 };
+    pub const NONE: Self = Self { key: 0, line: 0, bytes: 0, count: 0, thread: 0, label: 0, at: 0 };
 
     /// Whether a place has the writes of the same thread to the same line.
     fn is_of(&self, other: &Self) -> bool {
@@ -66,6 +68,7 @@ impl Writes {
     fn add(&mut self, other: &Self) {
         self.bytes |= other.bytes;
         self.count = self.count.saturating_add(other.count);
+        self.at = other.at;
     }
 
     /// Whether these are more than a thread makes that fills memory.
@@ -150,7 +153,7 @@ mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     fn writes(line: u64, thread: u16, bytes: u64, count: u32) -> Writes {
-        Writes { key: LineKey::Private(line).word(), line, bytes, count, thread, label: 1 }
+        Writes { key: LineKey::Private(line).word(), line, bytes, count, thread, label: 1, at: 0 }
     }
 
     fn found(cpus: &[Writers]) -> Vec<(usize, u64, u16, u32)> {

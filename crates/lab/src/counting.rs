@@ -20,7 +20,7 @@ const COUNTS: &str = "counts";
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
-const FIRST: &str = "nodewise-counter 4";
+const FIRST: &str = "nodewise-counter 5";
 
 /// How to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Counting {
     /// The program that makes the marks. It gets the number of times that what it then becomes calls `execve` before the
     /// command is there, and the words of that.
     pub marker: Vec<OsString>,
+    /// Whether instructions are counted apart.
+    pub by_line: bool,
     /// Programs that the command becomes before the one that is counted, such as one that places it.
     pub launchers: u32,
 }
@@ -51,7 +53,10 @@ impl Counting {
     pub(crate) fn option(&self) -> (&'static str, String) {
         let PrivateCache { size, ways } = self.cache;
         // Without a slash it would be looked for where libraries are.
-        ("-plugin", format!("./{FILE},size={},ways={ways},to={COUNTS}", size.get()))
+        (
+            "-plugin",
+            format!("./{FILE},size={},ways={ways},lines={},to={COUNTS}", size.get(), u8::from(self.by_line)),
+        )
     }
 
     /// Reads the counts from the folder of a run; empty where there are none.
@@ -93,6 +98,13 @@ pub struct Counts {
     pub writes: Vec<CountedWrites>,
     /// Lines written to often that had to make room for others: sharing of them may be missing.
     pub lost_lines: u64,
+    /// Paths of files with code. The first stands for code whose file is not known; code
+    /// without a file has an empty path.
+    pub images: Vec<Vec<u8>>,
+    /// Instructions that read lines, and lines that they read; none unless they are counted apart.
+    pub instructions: Vec<CountedInstruction>,
+    /// Instructions beyond the most that are distinguished.
+    pub lost_instructions: u64,
 }
 
 /// A mapping of a process.
@@ -105,6 +117,32 @@ pub struct CountedMapping {
     pub is_shared: bool,
     /// The name of the file, without its folders.
     pub name: Vec<u8>,
+}
+
+/// A place in a file with code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct CodePlace {
+    /// The place of the file in the list of all.
+    pub image: usize,
+    /// Bytes from the start of the file; 0 for code without a file.
+    pub offset: u64,
+}
+
+/// An instruction that read lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedInstruction {
+    pub place: CodePlace,
+    pub reads: Vec<CountedReads>,
+}
+
+/// Lines that an instruction read on one CPU from the memory of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedReads {
+    pub phase: usize,
+    pub cpu: u32,
+    /// `None` for memory that is no node's.
+    pub node: Option<NodeId>,
+    pub lines: u64,
 }
 
 /// Writes of a thread to a line, on one CPU.
@@ -120,6 +158,8 @@ pub struct CountedWrites {
     pub count: u64,
     /// The bytes of the line that were written to, a bit for each.
     pub bytes: u64,
+    /// The instruction that wrote last.
+    pub by: CodePlace,
 }
 
 /// The kind of a mapping.
@@ -214,7 +254,9 @@ impl Counts {
                 self.ways = words.next()?.parse().ok()?;
                 self.sizes = numbers(&mut words)?.map(Bytes::new);
             }
-            "lost" => [self.lost, self.lost_phases, self.lost_lines] = numbers(&mut words)?,
+            "lost" => {
+                [self.lost, self.lost_phases, self.lost_lines, self.lost_instructions] = numbers(&mut words)?;
+            }
             "phase" => {
                 let number: usize = words.next()?.parse().ok()?;
                 (number == self.phases.len()).then_some(())?;
@@ -257,11 +299,36 @@ impl Counts {
                 (mapping < self.mappings.len() && thread < self.threads.len()).then_some(())?;
                 let [count] = numbers(&mut words)?;
                 let bytes = hexadecimal(words.next()?)?;
-                self.writes.push(CountedWrites { key, mapping, address, cpu, thread, count, bytes });
+                let by = self.code_place(&mut words)?;
+                self.writes.push(CountedWrites { key, mapping, address, cpu, thread, count, bytes, by });
+            }
+            "image" => {
+                let number: usize = words.next()?.parse().ok()?;
+                (number == self.images.len()).then_some(())?;
+                self.images.push(name(words.next()?)?);
+            }
+            "instruction" => {
+                let _number: usize = words.next()?.parse().ok()?;
+                let place = self.code_place(&mut words)?;
+                self.instructions.push(CountedInstruction { place, reads: Vec::new() });
+            }
+            "by" => {
+                // Its number is the plugin's; the lines follow the instruction's.
+                let Place { phase, cpu, node, .. } = Place::read(&mut words, self.phases.len(), usize::MAX)?;
+                let [lines] = numbers(&mut words)?;
+                self.instructions.last_mut()?.reads.push(CountedReads { phase, cpu, node, lines });
             }
             _ => return None,
         }
         words.next().is_none().then_some(())
+    }
+}
+
+impl Counts {
+    fn code_place<'a>(&self, words: &mut impl Iterator<Item = &'a str>) -> Option<CodePlace> {
+        let image: usize = words.next()?.parse().ok()?;
+        let offset = hexadecimal(words.next()?)?;
+        (image < self.images.len().max(1)).then_some(CodePlace { image, offset })
     }
 }
 
@@ -318,15 +385,18 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const SAMPLE: &str = "nodewise-counter 4\ncache 16 524288 1048576 2097152\nlost 0 2 3\nphase 0 -\nphase 1 70\n\
+    const SAMPLE: &str = "nodewise-counter 5\ncache 16 524288 1048576 2097152\nlost 0 2 3 4\nphase 0 -\nphase 1 70\n\
         thread 0 0 301 301 7368\ncell 0 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 1 0 - 1 1 1 0 0 0 0 0 0\n\
-        mapping 0 0 0 0 -\nmapping 1 301 4 1 6c6962\npart 1 1 1 0 5 4 3\nwriter 8000 1 7f0040 1 0 99 ff\nend\n";
+        mapping 0 0 0 0 -\nmapping 1 301 4 1 6c6962\npart 1 1 1 0 5 4 3\nimage 0 -\nimage 1 2f78\n\
+        instruction 7 1 1a\nby 1 7 1 0 5\nwriter 8000 1 7f0040 1 0 99 ff 1 1b\nend\n";
 
     #[test]
     fn counts_are_read_line_by_line() {
         let counts = Counts::parse(SAMPLE).unwrap();
         assert_eq!(counts.sizes.map(Bytes::get), [1 << 19, 1 << 20, 2 << 20]);
-        assert_eq!((counts.ways, counts.lost, counts.lost_phases, counts.lost_lines), (16, 0, 2, 3));
+        assert_eq!(counts.ways, 16);
+        let lost = (counts.lost, counts.lost_phases, counts.lost_lines, counts.lost_instructions);
+        assert_eq!(lost, (0, 2, 3, 4));
         assert_eq!(counts.phases, [b"".to_vec(), b"p".to_vec()]);
         assert_eq!(
             counts.threads,
@@ -363,8 +433,21 @@ mod tests {
             CountedMapping { process: 301, kind: MappingKind::File, is_shared: true, name: b"lib".to_vec() };
         assert_eq!(counts.mappings[1..], [file]);
         assert_eq!(counts.parts, [CountedPart { phase: 1, mapping: 1, cpu: 1, node, read: [5, 4, 3] }]);
+        let place = |offset| CodePlace { image: 1, offset };
+        let reads = vec![CountedReads { phase: 1, cpu: 1, node, lines: 5 }];
+        assert_eq!(counts.instructions, [CountedInstruction { place: place(0x1a), reads }]);
+        assert_eq!(counts.images, [b"".to_vec(), b"/x".to_vec()]);
         let (key, address) = (0x8000, 0x7f_0040);
-        let writes = CountedWrites { key, mapping: 1, address, cpu: 1, thread: 0, count: 99, bytes: 0xff };
+        let writes = CountedWrites {
+            key,
+            mapping: 1,
+            address,
+            cpu: 1,
+            thread: 0,
+            count: 99,
+            bytes: 0xff,
+            by: place(0x1b),
+        };
         assert_eq!(counts.writes, [writes]);
     }
 
@@ -382,8 +465,11 @@ mod tests {
             "lost",
             "x",
             "lost 1 2",
-            "lost 1 2 3 4",
-            "writer 1 0 1 0 0 1 1",
+            "lost 1 2 3",
+            "writer 1 0 1 0 0 1 1 0 0",
+            "image 1 -",
+            "instruction 1 1 1a",
+            "by 0 1 0 0 5",
             "thread 0 0 1 1 zz",
             "mapping 0 0 9 0 -",
             "part 0 0 0 0 1 1 1",
@@ -398,7 +484,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase|writer)( [0-9a-f-]{0,22}){0,12}") {
+        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase|writer|image|instruction|by)( [0-9a-f-]{0,22}){0,12}") {
             let _ = Counts::parse(&text);
             let _ = Counts::parse(&format!("{FIRST}\n{line}\nphase 0 -\nthread 0 0 0 0 -\nmapping 0 0 0 0 -\n{line}\nend\n"));
         }

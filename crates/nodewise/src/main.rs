@@ -18,6 +18,7 @@
 //! - `zones.rs` the zones of a machine: the kernel's own where it was asked, else the model's
 //! - `supplied.rs` facts that options supply where a machine does not give them; `node_memory.rs` sizes of
 //!   nodes
+//! - `symbols.rs` functions and source lines of instructions, from the files of programs
 //! - `live_pages.rs` the pages of a running process, `live_counters.rs` counters of devices
 //! - `live.rs`, `huge.rs` facts about this process and system that the libraries ask for; `witness.rs` what
 //!   is around a program while it runs: its pages, other programs, the hypervisor, what the kernel counts
@@ -76,6 +77,7 @@ mod placement;
 mod progress;
 mod scenario;
 mod supplied;
+mod symbols;
 mod usage;
 mod version;
 mod witness;

@@ -117,5 +117,8 @@ unsafe extern "C" {
     pub(super) fn qemu_plugin_read_register(register: *mut Register, bytes: *mut Bytes) -> c_int;
     pub(super) fn g_byte_array_new() -> *mut Bytes;
     pub(super) fn g_byte_array_set_size(bytes: *mut Bytes, count: c_uint) -> *mut Bytes;
+    pub(super) fn pthread_key_create(key: *mut c_uint, destructor: *const c_void) -> c_int;
+    pub(super) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+    pub(super) fn pthread_getspecific(key: c_uint) -> *mut c_void;
     pub(super) fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }

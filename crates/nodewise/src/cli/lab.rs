@@ -26,6 +26,7 @@ Examples:
   nodewise lab --machine \"2x(2c 1G); dist=21\" --count --assert-local 95 -- ./solver input.dat
   nodewise lab --machine M --count --assert-local heap=95 --assert-local anonymous=80 -- ./solver
   nodewise lab --machine M --count --svg lines.svg -- ./solver
+  nodewise lab --machine M --count --by line -- ./solver
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
@@ -67,6 +68,9 @@ pub struct Lab {
     /// Count only the cache lines of this phase, which the command marks (docs/counting.md)
     #[arg(long, value_name = "NAME", requires = "count")]
     pub phase: Option<String>,
+    /// Rows of the table: lines read by source line, as far as the files of the programs say (compile with -g)
+    #[arg(long, value_name = "GROUP", requires = "count")]
+    pub by: Option<CountBy>,
     /// Print JSON (schema nodewise.lines/1; with --check nodewise.kernel-check/1)
     #[arg(long, requires = "result")]
     pub json: bool,
@@ -86,6 +90,13 @@ pub struct Lab {
     pub command: Vec<OsString>,
     #[command(flatten)]
     pub check: Check,
+}
+
+/// Rows of lines, besides nodes, threads and mappings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CountBy {
+    /// Source lines and functions of programs
+    Line,
 }
 
 /// A check of a kernel.

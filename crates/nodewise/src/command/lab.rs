@@ -1,6 +1,7 @@
 //! `nodewise lab`.
 
 mod check;
+mod code;
 pub mod count;
 pub mod marks;
 mod play;

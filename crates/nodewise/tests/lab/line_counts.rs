@@ -181,13 +181,14 @@ pub fn phases() -> Result<(), Failed> {
     let program = compile(folder.path(), "phases", PHASES)?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
-    command.args(["--", env!("CARGO_BIN_EXE_nodewise"), "run", "--cpunodebind=0", "--"]);
-    let output = command.arg(&program).output()?;
+    command.args(["--by", "line", "--", env!("CARGO_BIN_EXE_nodewise"), "run", "--cpunodebind=0", "--"]);
+    // Twice: the second process has its code at other addresses, in the same pages of memory.
+    let output = command.args(["sh", "-c", "\"$0\" && \"$0\""]).arg(&program).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     let json: Value = serde_json::from_slice(&output.stdout)?;
-    for (name, lines, is_local) in [("near", 4 * LINES, true), (FAR, 2 * LINES, false)] {
+    for (name, lines, is_local) in [("near", 2 * 4 * LINES, true), (FAR, 2 * 2 * LINES, false)] {
         let phases = json["phases"].as_array().into_iter().flatten();
         let phase = phases.clone().find(|phase| phase["name"] == name).ok_or_else(|| format!("{json:#}"))?;
         let local = phase["local_lines"].as_u64().unwrap_or_default();
@@ -199,7 +200,43 @@ pub fn phases() -> Result<(), Failed> {
             );
         }
     }
-    Ok(())
+    let line = line_of(PHASES, "(void)start[at];");
+    let read = read_by(&json, "phases.c", line);
+    let walked = [4, 2].map(|rounds| 2 * rounds * LINES);
+    let is_right =
+        read.iter().zip(walked).all(|(read, walked)| (walked - walked / 1000..=walked).contains(read));
+    if is_right {
+        Ok(())
+    } else {
+        Err(format!("phases.c:{line}: expected {walked:?} lines, found {read:?}").into())
+    }
+}
+
+/// The number of the line of a program that has a text.
+fn line_of(program: &str, text: &str) -> u64 {
+    let line = program.lines().zip(1..).find(|(line, _)| line.contains(text));
+    line.map_or(0, |(_, number)| number)
+}
+
+/// Whether a place in code is on this line of a source.
+fn is_at(place: &Value, source: &str, line: u64) -> bool {
+    let has_name = |path: &str| path.rsplit('/').next() == Some(source);
+    place["source"].as_str().is_some_and(has_name) && place["line"] == line
+}
+
+/// Lines that a source line read on CPUs of node 0, from memory of node 0 and of node 1.
+fn read_by(json: &Value, source: &str, line: u64) -> [u64; 2] {
+    let places = json["code"]["places"].as_array().into_iter().flatten();
+    let found: Vec<u64> =
+        places.zip(0..).filter(|(place, _)| is_at(place, source, line)).map(|(_, at)| at).collect();
+    [0, 1].map(|node| {
+        let reads = json["code"]["reads"].as_array().into_iter().flatten();
+        let chosen = reads.filter(|reads| {
+            let is_there = reads["place_index"].as_u64().is_some_and(|place| found.contains(&place));
+            is_there && reads["cpu_node"] == 0 && reads["memory_node"] == node
+        });
+        chosen.filter_map(|reads| reads["lines_read"].as_u64()).sum()
+    })
 }
 
 /// Pairs of threads, one after the other on CPUs of two nodes, write to words of the same line, to the same word, and to lines of
@@ -289,7 +326,7 @@ pub fn shared_lines() -> Result<(), Failed> {
     let program = compile(folder.path(), "sharing", SHARING)?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
-    let output = command.arg("--").arg(&program).output()?;
+    let output = command.args(["--by", "line", "--"]).arg(&program).output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
         return Err(said.into());
@@ -309,11 +346,16 @@ pub fn shared_lines() -> Result<(), Failed> {
         let writers = line["writers"].as_array().ok_or("no writers")?;
         let found: Vec<_> =
             writers.iter().map(|writer| (&writer["cpu_node"], &writer["bytes"], &writer["writes"])).collect();
+        let source = line_of(SHARING, "__atomic_fetch_add");
+        let by = |writer: &Value| {
+            let place = writer["place_index"].as_u64().and_then(|at| usize::try_from(at).ok());
+            place.is_some_and(|at| is_at(&json["code"]["places"][at], "sharing.c", source))
+        };
         let is_writer = |(node, bytes): (u64, &str)| {
             let right = |writer: &&Value| {
                 writer["cpu_node"] == node && writer["bytes"] == bytes && writer["writes"] == WRITES
             };
-            writers.iter().any(|writer| right(&writer))
+            writers.iter().any(|writer| right(&writer) && by(writer))
         };
         let is_right = line["sharing"] == sharing && writers.len() == 2 && (0..).zip(bytes).all(is_writer);
         if !is_right {

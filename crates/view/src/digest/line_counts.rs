@@ -1,5 +1,6 @@
 //! Cache lines that a program moved between caches and memory, counted in a guest: by node, by thread.
 
+pub mod code;
 mod demand;
 mod phase;
 pub mod sharing;
@@ -12,6 +13,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::matrix::{Entry, Matrix};
 
+pub use code::{CodeFile, CodeLine, CodeReads, LineCode};
 pub use demand::{LocalDemand, LocalVerdict, UnknownMapping};
 pub use phase::{PhaseShare, UnknownPhase};
 pub use sharing::{LineWriter, SharedLine, Sharing};
@@ -62,6 +64,8 @@ pub struct LineCounts {
     pub shared: Vec<SharedLine>,
     /// Lines written to often that had to make room for others: sharing of them may be missing.
     pub lost_lines: u64,
+    /// Where in programs lines are read, if that was counted.
+    pub code: Option<LineCode>,
 }
 
 /// A mapping of a process of the guest.
@@ -385,6 +389,7 @@ pub(crate) mod tests {
             .to_vec(),
             shared: sharing::tests::sample(),
             lost_lines: 0,
+            code: None,
         }
     }
 

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{pretty, rounded};
 use crate::digest::line_counts::{
-    LINE, LineCell, LineCounts, LineMappingKind, LinePart, LineWriter, LocalVerdict, OWN, SharedLine,
+    CodeFile, CodeLine, CodeReads, LINE, LineCell, LineCode, LineCounts, LineMappingKind, LinePart,
+    LineWriter, LocalVerdict, OWN, SharedLine,
 };
 
 /// The schema of the document.
@@ -37,6 +38,42 @@ struct Document {
     parts: Vec<PartJson>,
     shared_lines: Vec<SharedLineJson>,
     lines_not_distinguished: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<CodeJson>,
+}
+
+#[derive(Serialize)]
+struct CodeJson {
+    places: Vec<PlaceJson>,
+    reads: Vec<CodeReadsJson>,
+    instructions_not_distinguished: u64,
+}
+
+#[derive(Serialize)]
+struct PlaceJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    has_file: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined_into: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct CodeReadsJson {
+    phase_index: usize,
+    place_index: usize,
+    cpu_node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_node: Option<u32>,
+    lines_read: u64,
 }
 
 #[derive(Serialize)]
@@ -119,6 +156,8 @@ struct WriterJson {
     cpu_node: u32,
     writes: u64,
     bytes: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place_index: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -163,7 +202,35 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
         parts: counts.parts.iter().map(part).collect(),
         shared_lines: counts.shared.iter().map(shared_line).collect(),
         lines_not_distinguished: counts.lost_lines,
+        code: counts.code.as_ref().map(code),
     })
+}
+
+fn code(code: &LineCode) -> CodeJson {
+    let place = |place: &CodeLine| PlaceJson {
+        program: match &place.program {
+            CodeFile::File(path) => Some(path.clone()),
+            CodeFile::Unknown | CodeFile::None => None,
+        },
+        has_file: place.program != CodeFile::None,
+        function: place.function.clone(),
+        inlined_into: place.inlined_into.clone(),
+        source: place.source.as_ref().map(|(path, _)| path.clone()),
+        line: place.source.as_ref().map(|(_, line)| *line),
+        offset: place.offset,
+    };
+    let reads = |reads: &CodeReads| CodeReadsJson {
+        phase_index: reads.phase,
+        place_index: reads.place,
+        cpu_node: reads.cpu_node.number(),
+        memory_node: reads.node.map(nodewise_machine::NodeId::number),
+        lines_read: reads.lines,
+    };
+    CodeJson {
+        places: code.places.iter().map(place).collect(),
+        reads: code.reads.iter().map(reads).collect(),
+        instructions_not_distinguished: code.lost,
+    }
 }
 
 fn shared_line(line: &SharedLine) -> SharedLineJson {
@@ -172,6 +239,7 @@ fn shared_line(line: &SharedLine) -> SharedLineJson {
         cpu_node: writer.cpu_node.number(),
         writes: writer.writes,
         bytes: writer.bytes_words(),
+        place_index: writer.by,
     };
     SharedLineJson {
         sharing: line.sharing().word(),
@@ -271,6 +339,25 @@ mod tests {
         let only = phased().only_phase("solve\u{1b}").unwrap();
         let json: serde_json::Value = serde_json::from_str(&line_counts(&only, &[])).unwrap();
         assert_eq!((&json["only_phase"], &json["lines"]), (&"solve\u{1b}".into(), &954.into()));
+    }
+
+    #[test]
+    fn places_in_code_are_there_where_they_were_counted() {
+        let json = |counts: &LineCounts| -> serde_json::Value {
+            serde_json::from_str(&line_counts(counts, &[])).unwrap()
+        };
+        assert_eq!(json(&sample()).get("code"), None);
+        let mut counts = sample();
+        counts.code = Some(crate::digest::line_counts::code::tests::code());
+        let code = &json(&counts)["code"];
+        let places: Vec<_> = (0..4).map(|at| &code["places"][at]).collect();
+        assert_eq!((&places[0]["source"], &places[0]["line"]), (&"/src/triad.c".into(), &14.into()));
+        assert_eq!((places[1].get("source"), &places[1]["function"]), (None, &"memcpy".into()));
+        assert_eq!((&places[2]["offset"], &places[3]["has_file"]), (&0x1a40.into(), &false.into()));
+        assert_eq!(
+            (&code["reads"][1]["place_index"], &code["reads"][1]["lines_read"]),
+            (&0.into(), &300.into())
+        );
     }
 
     #[test]

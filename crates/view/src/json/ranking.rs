@@ -216,6 +216,7 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         chosen: None,
         shared: Vec::new(),
         lost_lines: 0,
+        code: None,
     };
     let placements =
         items("placements", document.placements, MOST_PLACEMENTS, |placement| counted(placement, &frame))?;

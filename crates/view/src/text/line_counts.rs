@@ -38,6 +38,7 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     }
     threads(counts, &mut page);
     mappings(counts, &mut page);
+    code(counts, &mut page);
     shared_lines(counts, &mut page);
     page.finish()
 }
@@ -168,6 +169,37 @@ fn mappings(counts: &LineCounts, page: &mut Page) {
     table.write(page);
 }
 
+/// Places in programs that read lines; nothing unless they were counted.
+fn code(counts: &LineCounts, page: &mut Page) {
+    let Some(code) = counts.code.as_ref().filter(|code| !code.reads.is_empty()) else { return };
+    let worst = counts.worst_code();
+    let shown = worst.len().min(MOST);
+    let more = if worst.len() > shown { format!("; {shown} of {}", worst.len()) } else { String::new() };
+    page.heading("Source lines", &format!("lines read{more}"));
+    let column = |head, align| Column { head, align, keep: Keep::Always };
+    let mut table = Table::new(vec![
+        column("lines", Align::Right),
+        column("remote", Align::Right),
+        column("local", Align::Right),
+        column("program", Align::Left),
+        column("code", Align::Left),
+    ]);
+    for (line, share) in worst.into_iter().take(shown) {
+        table.row(vec![
+            share.all.to_string().into(),
+            share.remote().to_string().into(),
+            percent(share).into(),
+            line.program.name().into(),
+            line.code_words().map(Line::from).unwrap_or_default(),
+        ]);
+    }
+    table.write(page);
+    if code.lost > 0 {
+        let text = format!("{} instructions beyond the most that are distinguished are not known", code.lost);
+        remark(page, Ink::Notable, &text);
+    }
+}
+
 /// Lines that threads of several nodes write to; nothing where there are none.
 fn shared_lines(counts: &LineCounts, page: &mut Page) {
     if counts.lost_lines > 0 {
@@ -181,26 +213,43 @@ fn shared_lines(counts: &LineCounts, page: &mut Page) {
     let of = |sharing| counts.shared.iter().filter(|line| line.sharing() == sharing).count();
     let [apart, same] = [Sharing::False, Sharing::True].map(of);
     page.heading("Shared lines", &format!("written by threads of several nodes: {apart} false, {same} true"));
+    for sharing in [Sharing::False, Sharing::True] {
+        let lines: Vec<&SharedLine> = counts.shared.iter().filter(|line| line.sharing() == sharing).collect();
+        if !lines.is_empty() {
+            sharing_table(counts, sharing, &lines, page);
+        }
+    }
+}
+
+/// The lines of one kind of sharing.
+fn sharing_table(counts: &LineCounts, sharing: Sharing, lines: &[&SharedLine], page: &mut Page) {
+    let (ink, words) = match sharing {
+        Sharing::False => (
+            Ink::Notable,
+            "false sharing: threads write to different bytes of a line; give what each writes a line of its own",
+        ),
+        Sharing::True => {
+            (Ink::Plain, "true sharing: threads write to the same bytes, such as a lock or a counter")
+        }
+    };
+    remark(page, ink, words);
     let column = |head, align| Column { head, align, keep: Keep::Always };
-    let mut table = Table::new(vec![
-        column("sharing", Align::Left),
-        column("address", Align::Right),
+    let mut columns = vec![
         column("mapping", Align::Left),
+        Column { head: "address", align: Align::Right, keep: Keep::Unless(0) },
         column("node", Align::Right),
         column("thread", Align::Right),
         column("writes", Align::Right),
         column("bytes", Align::Left),
-    ]);
-    for line in counts.shared.iter().take(MOST) {
-        writers(counts, line, &mut table);
+    ];
+    if counts.code.is_some() {
+        columns.push(column("by", Align::Left));
     }
+    let mut table = Table::new(columns);
+    lines.iter().take(MOST).for_each(|line| writers(counts, line, &mut table));
     table.write(page);
-    if counts.shared.len() > MOST {
-        remark(page, Ink::Faint, &format!("{MOST} of {}, --json has all", counts.shared.len()));
-    }
-    if apart > 0 {
-        let text = "false sharing: threads write to different bytes of a line; give what each writes a line of its own";
-        remark(page, Ink::Notable, text);
+    if lines.len() > MOST {
+        remark(page, Ink::Faint, &format!("{MOST} of {}, --json has all", lines.len()));
     }
 }
 
@@ -209,23 +258,30 @@ fn writers(counts: &LineCounts, line: &SharedLine, table: &mut Table) {
     for (at, writer) in line.writers.iter().enumerate() {
         let once = |text: String| if at == 0 { Line::from(text) } else { Line::from(" ") };
         let mapping = counts.mappings.get(line.mapping).map_or("unknown", |mapping| mapping.kind.word());
+        let places = counts.code.as_ref().map(|code| &code.places);
+        let by = places.and_then(|places| places.get(writer.by?));
         let ids = counts.threads.get(writer.thread).and_then(|thread| thread.ids);
-        table.row(vec![
-            once(line.sharing().word().to_owned()),
-            once(format!("{:#x}", line.address)),
+        let mut row = vec![
             once(mapping.to_owned()),
+            once(format!("{:#x}", line.address)),
             writer.cpu_node.to_string().into(),
             ids.map(|(thread, _)| Line::from(thread.to_string())).unwrap_or_default(),
             writer.writes.to_string().into(),
             writer.bytes_words().into(),
-        ]);
+        ];
+        if counts.code.is_some() {
+            row.push(by.map(|place| Line::from(place.words())).unwrap_or_default());
+        }
+        table.row(row);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::line_counts::LineCode;
     use crate::digest::line_counts::LocalDemand;
+    use crate::digest::line_counts::code::tests::code;
     use crate::digest::line_counts::tests::phased;
     use crate::digest::line_counts::tests::sample;
 
@@ -258,13 +314,45 @@ Mappings  lines read
         -      4       4   0.0 %  unknown
 
 Shared lines  written by threads of several nodes: 1 false, 1 true
-  sharing     address  mapping     node  thread  writes  bytes
-  false    0x55aa0040  [heap]         0     300    4000  0-7
-                                      1     301    3000  8-15
-  true     0x7f001000  lib\\x1b.so     0     300      70  0-3,8
-                                      1     301      60  0-3
   false sharing: threads write to different bytes of a line; give what each
     writes a line of its own
+  mapping     address  node  thread  writes  bytes
+  [heap]   0x55aa0040     0     300    4000  0-7
+                          1     301    3000  8-15
+  true sharing: threads write to the same bytes, such as a lock or a counter
+  mapping        address  node  thread  writes  bytes
+  lib\\x1b.so  0x7f001000     0     300      70  0-3,8
+                             1     301      60  0-3
+"
+        );
+    }
+
+    #[test]
+    fn lines_are_shown_by_source_line_where_they_were_counted_so() {
+        let mut counts = sample();
+        counts.code = Some(LineCode { lost: 3, ..code() });
+        let text = line_counts(&counts, &Style::plain(80));
+        let (_, rest) = text.split_once("\nSource lines  lines read\n").unwrap();
+        assert_eq!(
+            rest,
+            "  lines  remote    local  program         code
+   1200     300   75.0 %  stream          triad.c:14 triad, inlined into
+                                          main\\x1b
+     50      50    0.0 %  stream          0x1a40
+      4       4    0.0 %  without a file  -
+    600       0  100.0 %  libc.so.6       memcpy
+  3 instructions beyond the most that are distinguished are not known
+
+Shared lines  written by threads of several nodes: 1 false, 1 true
+  false sharing: threads write to different bytes of a line; give what each
+    writes a line of its own
+  mapping     address  node  thread  writes  bytes  by
+  [heap]   0x55aa0040     0     300    4000  0-7    triad.c:14
+                          1     301    3000  8-15   memcpy of libc.so.6
+  true sharing: threads write to the same bytes, such as a lock or a counter
+  mapping        address  node  thread  writes  bytes  by
+  lib\\x1b.so  0x7f001000     0     300      70  0-3,8  triad.c:14
+                             1     301      60  0-3    memcpy of libc.so.6
 "
         );
     }

@@ -56,6 +56,7 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
         parts: pairs().enumerate().map(part).collect(),
         shared: Vec::new(),
         lost_lines: 0,
+        code: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nodewise_experiment::shell;
 use nodewise_lab::counting::{
-    CountedCell, CountedMapping, CountedPart, CountedThread, CountedWrites, MappingKind,
+    CodePlace, CountedCell, CountedMapping, CountedPart, CountedThread, CountedWrites, MappingKind,
 };
 use nodewise_lab::layout::GuestNode;
 use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Stage, Threads};
@@ -21,9 +21,9 @@ use nodewise_view::digest::line_counts::{
 use nodewise_view::svg::line_counts_svg;
 use nodewise_view::{json, text};
 
-use super::{marks, watch};
+use super::{code, marks, watch};
 use crate::cli::Global;
-use crate::cli::lab::Lab;
+use crate::cli::lab::{CountBy, Lab};
 use crate::failure::{Failure, NOT_STARTED, Outcome};
 use crate::measuring::line::{BehindLine, ProgressLine};
 use crate::output::{self, Pictures};
@@ -44,10 +44,11 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     refuse_twice(args)?;
     let pictures = Pictures::new(&args.svg, &args.png);
     pictures.check().map_err(|failure| fail(failure.message))?;
-    let count = Count::new(machine, &mut guest).map_err(fail)?;
+    let mut count = Count::new(machine, &mut guest).map_err(fail)?;
+    count.counting.by_line = args.by == Some(CountBy::Line);
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
     let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
-    let mut counts = line_counts(counted.counts, &guest.layout, count.is_assumed);
+    let mut counts = line_counts(counted.counts, &guest, &count);
     if let Some(name) = &args.phase {
         counts = counts.only_phase(name).map_err(|unknown| fail(format!("--phase: {unknown}")))?;
     }
@@ -109,7 +110,7 @@ impl Count {
         guest.threads = Threads::PerCpu;
         let program = own_program(guest)?;
         let marker = vec![program.clone().into_os_string(), OsString::from(marks::WORD)];
-        let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker, launchers: 0 };
+        let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker, by_line: false, launchers: 0 };
         Ok(Self { counting, is_assumed: cache.is_none(), program })
     }
 
@@ -129,7 +130,7 @@ impl Count {
         let (mut stdout, mut stderr) = (io::sink(), Tail(printed));
         let counting = Counting { launchers, ..self.counting.clone() };
         let counted = guest.count(&counting, command, (&mut stdout, &mut stderr), watch)?;
-        Ok((counted.status, line_counts(counted.counts, &guest.layout, self.is_assumed)))
+        Ok((counted.status, line_counts(counted.counts, guest, self)))
     }
 }
 
@@ -191,8 +192,20 @@ fn private_cache(machine: &Machine) -> Option<PrivateCache> {
     (size >= Bytes::from_kib(4) && size <= LARGEST).then_some(PrivateCache { size, ways })
 }
 
+/// The counts by node, with the places of instructions if these were counted.
+fn line_counts(counts: Counts, guest: &Guest, count: &Count) -> LineCounts {
+    let places = code::Places::new(&counts.images, &guest.programs);
+    let places = count.counting.by_line.then_some(places);
+    by_node(counts, &guest.layout, count.is_assumed, places)
+}
+
 /// The counts by node, for a guest of this layout.
-fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts {
+fn by_node(
+    counts: Counts,
+    layout: &Layout,
+    is_assumed: bool,
+    mut places: Option<code::Places>,
+) -> LineCounts {
     let node_of = |cpu: u32| {
         let holds = |node: &&GuestNode| node.cpus.contains(CpuId::new(cpu));
         layout.nodes.iter().find(holds).map(|node| node.id)
@@ -219,7 +232,9 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
             None => parts.push(LinePart { phase, mapping, cpu_node, node, read }),
         }
     }
-    let shared = shared_lines(&counts.writes, &counts.mappings, node_of);
+    let by = |place| places.as_mut().map(|places| places.number(place));
+    let shared = shared_lines(&counts.writes, &counts.mappings, node_of, by);
+    let code = places.map(|places| places.code(&counts.instructions, counts.lost_instructions, node_of));
     let with = |keep: fn(&GuestNode) -> bool| {
         layout.nodes.iter().filter(|node| keep(node)).map(|node| node.id).collect()
     };
@@ -239,6 +254,7 @@ fn line_counts(counts: Counts, layout: &Layout, is_assumed: bool) -> LineCounts 
         parts,
         shared,
         lost_lines: counts.lost_lines,
+        code,
     }
 }
 
@@ -247,6 +263,7 @@ fn shared_lines(
     writes: &[CountedWrites],
     mappings: &[CountedMapping],
     node_of: impl Fn(u32) -> Option<NodeId>,
+    mut by: impl FnMut(CodePlace) -> Option<usize>,
 ) -> Vec<SharedLine> {
     // Memory that processes share is the same in mappings of the same file; other memory is a mapping's own.
     let same = |writes: &CountedWrites| match mappings.get(writes.mapping) {
@@ -255,15 +272,15 @@ fn shared_lines(
     };
     let mut lines: BTreeMap<_, Vec<&CountedWrites>> = BTreeMap::new();
     writes.iter().for_each(|writes| lines.entry(same(writes)).or_default().push(writes));
-    let line = |writes: Vec<&CountedWrites>| {
+    let mut line = |writes: Vec<&CountedWrites>| {
         let first = writes.first()?;
         let writers = writes.iter().filter_map(|writes| {
             let CountedWrites { thread, cpu, count, bytes, .. } = **writes;
-            Some(LineWriter { thread, cpu_node: node_of(cpu)?, writes: count, bytes })
+            Some(LineWriter { thread, cpu_node: node_of(cpu)?, writes: count, bytes, by: by(writes.by) })
         });
         SharedLine::new(first.address, first.mapping, writers)
     };
-    let mut shared: Vec<SharedLine> = lines.into_values().filter_map(line).collect();
+    let mut shared: Vec<SharedLine> = lines.into_values().filter_map(&mut line).collect();
     sharing::order(&mut shared);
     shared
 }
@@ -333,7 +350,7 @@ mod tests {
                 .to_vec(),
             ..Counts::default()
         };
-        let counts = line_counts(counts, &layout, true);
+        let counts = by_node(counts, &layout, true, None);
         let found: Vec<_> = counts
             .cells
             .iter()
@@ -366,9 +383,10 @@ mod tests {
             thread,
             count: 100,
             bytes: 1 << cpu,
+            by: CodePlace::default(),
         };
         let node_of = |cpu| Some(NodeId::new(cpu));
-        let shared = |writes: &[CountedWrites]| shared_lines(writes, &mappings, node_of);
+        let shared = |writes: &[CountedWrites]| shared_lines(writes, &mappings, node_of, |_| None);
         assert_eq!(shared(&[writes(0, 0, 0), writes(1, 1, 1)]), []);
         assert_eq!(shared(&[writes(0, 0, 0), writes(0, 1, 1)]).len(), 1);
         let between = shared(&[writes(3, 1, 1), writes(2, 0, 0)]);

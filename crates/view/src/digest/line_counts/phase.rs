@@ -79,6 +79,7 @@ impl LineCounts {
         };
         self.cells.retain(|cell| cell.phase == place);
         self.parts.retain(|part| part.phase == place);
+        self.code.iter_mut().for_each(|code| code.reads.retain(|reads| reads.phase == place));
         self.chosen = Some(name.to_owned());
         Ok(self)
     }

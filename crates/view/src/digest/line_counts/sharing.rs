@@ -35,6 +35,8 @@ pub struct LineWriter {
     pub writes: u64,
     /// The bytes of the line that were written to, a bit for each.
     pub bytes: u64,
+    /// The place of the instruction that wrote last in [`LineCode::places`](super::LineCode::places), where code is counted.
+    pub by: Option<usize>,
 }
 
 impl LineWriter {
@@ -124,7 +126,7 @@ pub(super) mod tests {
     use super::*;
 
     fn writer(thread: usize, node: u32, writes: u64, bytes: u64) -> LineWriter {
-        LineWriter { thread, cpu_node: NodeId::new(node), writes, bytes }
+        LineWriter { thread, cpu_node: NodeId::new(node), writes, bytes, by: Some(thread) }
     }
 
     /// A counter of each of two threads in one line, and a lock.
