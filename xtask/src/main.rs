@@ -249,7 +249,7 @@ enum Task {
         /// How many scripts are played on each
         #[arg(long, default_value_t = 60)]
         scripts: u64,
-        /// Kinds of scripts, that many of each, without the other checks of the model: calls, thp, threads, pools, groups, swap
+        /// Kinds of scripts, that many of each, without the other checks of the model: calls, thp, threads, pools, groups, swap, cache
         #[arg(long, value_name = "KIND,...")]
         kind: Option<String>,
     },

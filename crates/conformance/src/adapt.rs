@@ -93,6 +93,7 @@ impl Call {
                 Some(Self::Pool { pools: pools.clone(), pages: *pages, steps })
             }
             Self::Group(script) => Some(Self::Group(script.with_steps(keeps))),
+            Self::Cache(script) => Some(Self::Cache(script.with_steps(keeps))),
             _ => None,
         }
     }
@@ -103,6 +104,7 @@ impl Call {
             Self::Fork(steps) => steps.len(),
             Self::Pool { steps, .. } => steps.len(),
             Self::Group(script) => script.steps.len(),
+            Self::Cache(script) => script.steps.len(),
             _ => 0,
         }
     }

@@ -10,6 +10,7 @@ use nodewise_model::{Memory, Release, Weights};
 
 use crate::cpuset::Cpuset;
 use crate::difference::Trouble;
+use crate::disk::Disk;
 use crate::script::{Call, Script};
 use crate::setting::{self, Setting};
 use crate::stage::Stage;
@@ -66,6 +67,7 @@ pub struct Arena {
     pub group: Option<Cpuset>,
     /// Switched on by the first script that needs it.
     swap: OnceLock<Result<Swap, String>>,
+    disk: OnceLock<Result<Disk, String>>,
     _kept: Vec<Setting>,
 }
 
@@ -92,7 +94,8 @@ impl Arena {
         let group = Cpuset::new(&machine.online_cpus().to_string(), &nodes.to_string())?;
         group.enter()?;
         let (files, group, swap) = ("/run", Some(group), OnceLock::new());
-        Ok(Self { machine, memory, prediction, program, files, group, swap, _kept: kept })
+        let disk = OnceLock::new();
+        Ok(Self { machine, memory, prediction, program, files, group, swap, disk, _kept: kept })
     }
 
     /// An arena in which nothing of the system is changed or counted: scripts have no cpusets, settings, weights
@@ -104,8 +107,8 @@ impl Arena {
         program: Vec<String>,
         files: &'static str,
     ) -> Self {
-        let swap = OnceLock::new();
-        Self { machine, memory, prediction, program, files, group: None, swap, _kept: Vec::new() }
+        let (swap, disk) = (OnceLock::new(), OnceLock::new());
+        Self { machine, memory, prediction, program, files, group: None, swap, disk, _kept: Vec::new() }
     }
 
     /// Changes the memory nodes of the scripts' cpuset.
@@ -141,6 +144,11 @@ impl Arena {
     /// Pages of the swap, which is there from now on.
     pub(crate) fn swap(&self) -> Result<u64, String> {
         self.swap.get_or_init(Swap::on).as_ref().map(|swap| swap.pages).map_err(Clone::clone)
+    }
+
+    /// Makes the disk for files, which is there from now on.
+    pub(crate) fn disk(&self) -> Result<(), String> {
+        self.disk.get_or_init(Disk::new).as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
     /// The kernel's `nr_node_ids`: one more than the highest node that can be.

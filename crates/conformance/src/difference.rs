@@ -23,13 +23,15 @@ pub enum Aspect {
     Limits,
     /// Pages that are swapped out.
     Swap,
+    /// Page cache of a node.
+    Cache,
     /// An interval of the model that is so wide that it says nothing.
     Width,
 }
 
 impl Aspect {
     /// Every aspect.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Answer,
         Self::Policy,
         Self::Pages,
@@ -39,6 +41,7 @@ impl Aspect {
         Self::Kills,
         Self::Limits,
         Self::Swap,
+        Self::Cache,
         Self::Width,
     ];
 
@@ -54,6 +57,7 @@ impl Aspect {
             Self::Kills => "kills",
             Self::Limits => "limits",
             Self::Swap => "swap",
+            Self::Cache => "cache",
             Self::Width => "width",
         }
     }

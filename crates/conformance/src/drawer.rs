@@ -4,6 +4,7 @@ use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMod
 use nodewise_syscall::PageScope;
 use nodewise_syscall::arguments::BindOptions;
 
+use crate::cache;
 use crate::group;
 use crate::kind::{ScriptId, ScriptKind};
 use crate::random::Random;
@@ -37,6 +38,10 @@ impl<'a> Drawer<'a> {
             let group = group::drawn(&mut random, machine, has_swap);
             return Script { weights: Vec::new(), calls: vec![Call::Group(group)] };
         }
+        if kind == ScriptKind::Cache {
+            let script = cache::drawn(&mut Random::new(number), machine);
+            return Script { weights: Vec::new(), calls: vec![Call::Cache(script)] };
+        }
         let mut drawer = Self { machine, kind, random: Random::new(number), mappings: Vec::new() };
         let nodes = machine.nodes_with_memory();
         let weights = nodes.iter().map(|node| (node, 1 + drawer.random.below(4) as u32)).collect();
@@ -47,7 +52,7 @@ impl<'a> Drawer<'a> {
 
     fn call(&mut self) -> Call {
         match self.kind {
-            ScriptKind::Calls | ScriptKind::Groups | ScriptKind::Swap => {}
+            ScriptKind::Calls | ScriptKind::Groups | ScriptKind::Swap | ScriptKind::Cache => {}
             ScriptKind::Thp if self.random.percent(8) => return self.huge_pages(),
             // A thread that can do something is chosen from the beginning.
             ScriptKind::Threads if self.random.percent(30) => {

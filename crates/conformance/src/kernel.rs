@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use nodewise_machine::{NodeCounters, NodeId};
+use nodewise_model::{Memory, ZoneKind};
 
 const NODES: &str = "/sys/devices/system/node";
 
@@ -58,6 +59,52 @@ pub fn free_blocks(node: NodeId, order: u32) -> Result<u64, String> {
     Ok(text.lines().filter_map(blocks).sum())
 }
 
+/// Pages of files in the page cache of each node, those of files in memory left out.
+///
+/// # Errors
+/// A node does not say.
+pub fn page_cache() -> Result<BTreeMap<NodeId, u64>, String> {
+    // Each CPU counts for itself, and this adds it up.
+    line("/proc/sys/vm/stat_refresh")?;
+    let read = |node: u32| {
+        let path = format!("{NODES}/node{node}/meminfo");
+        let text = line(&path)?;
+        let kib = |name: &str| {
+            let named = text.lines().find_map(|line| line.split_once(name)).map(|(_, rest)| rest);
+            let number = named.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
+            number.ok_or_else(|| format!("{path}: no {name}"))
+        };
+        Ok((NodeId::new(node), kib(" FilePages:")?.saturating_sub(kib(" Shmem:")?) / 4))
+    };
+    online_nodes().into_iter().map(read).collect()
+}
+
+/// Memory with the zones' free pages as they are now.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn memory_now(memory: &Memory) -> Result<Memory, String> {
+    let free = free_pages(&line("/proc/zoneinfo")?);
+    match memory.zones().iter().find(|zone| !free.contains_key(&(zone.node, zone.kind))) {
+        Some(zone) => Err(format!("/proc/zoneinfo: no zone {} of node {}", zone.kind.name(), zone.node)),
+        None => Ok(memory.clone().with_free(&free)),
+    }
+}
+
+fn free_pages(text: &str) -> BTreeMap<(NodeId, ZoneKind), u64> {
+    let mut free = BTreeMap::new();
+    let mut zone = None;
+    for line in text.lines() {
+        if let Some((node, kind)) = line.strip_prefix("Node ").and_then(|rest| rest.split_once(", zone")) {
+            let node = node.parse().ok().map(NodeId::new);
+            zone = node.zip(ZoneKind::from_name(kind.trim()));
+        } else if let (Some(zone), Some(rest)) = (zone, line.trim_start().strip_prefix("pages free")) {
+            free.extend(rest.trim().parse().ok().map(|pages: u64| (zone, pages)));
+        }
+    }
+    free
+}
+
 /// The counters of every node.
 ///
 /// # Panics
@@ -73,4 +120,18 @@ pub fn numastat() -> BTreeMap<u32, NodeCounters> {
         (node, counters)
     };
     online_nodes().into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_pages_are_those_of_the_zone_above_them() {
+        let text = "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 7\n  pages free     3808\n        boost    0\n\
+                    Node 1, zone   Normal\n  pages free     12\n";
+        let free: Vec<_> = free_pages(text).into_iter().collect();
+        let [first, second] = [0, 1].map(NodeId::new);
+        assert_eq!(free, [((first, ZoneKind::Dma), 3808), ((second, ZoneKind::Normal), 12)]);
+    }
 }

@@ -15,11 +15,14 @@ pub enum ScriptKind {
     Groups,
     /// The same with swap.
     Swap,
+    /// Files on a disk that programs read and write, beside memory that they take.
+    Cache,
 }
 
 impl ScriptKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [Self::Calls, Self::Thp, Self::Threads, Self::Pools, Self::Groups, Self::Swap];
+    pub const ALL: [Self; 7] =
+        [Self::Calls, Self::Thp, Self::Threads, Self::Pools, Self::Groups, Self::Swap, Self::Cache];
 
     /// Its word in options and reports.
     pub const fn word(self) -> &'static str {
@@ -30,6 +33,7 @@ impl ScriptKind {
             Self::Pools => "pools",
             Self::Groups => "groups",
             Self::Swap => "swap",
+            Self::Cache => "cache",
         }
     }
 
@@ -38,7 +42,7 @@ impl ScriptKind {
         match self {
             Self::Groups => Some(false),
             Self::Swap => Some(true),
-            Self::Calls | Self::Thp | Self::Threads | Self::Pools => None,
+            Self::Calls | Self::Thp | Self::Threads | Self::Pools | Self::Cache => None,
         }
     }
 

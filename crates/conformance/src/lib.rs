@@ -15,6 +15,8 @@
 //!   that shares memory, mappings, and pages of the pools; `program.rs` the program that a script starts; `threads.rs` its threads
 //! - `group.rs` programs in a control group, as data; in `group/` drawing and shrinking them; `limited.rs` such a group in the
 //!   kernel, `swap.rs` swap; `stage/group.rs` the programs in the kernel and in the model, `stage/group/foresight.rs` the model's part
+//! - `cache.rs` programs with files on a disk, as data; in `cache/` drawing and shrinking them; `disk.rs` the disk;
+//!   `stage/cache.rs` the programs in the kernel and in the model, `stage/cache/foresight.rs` the model's part
 //! - `tally.rs` steps that were left out, and widths of intervals
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
 //! - `trace.rs` what the model predicted in a play
@@ -25,9 +27,11 @@
 
 mod adapt;
 pub mod arena;
+pub mod cache;
 pub mod counters;
 pub mod cpuset;
 pub mod difference;
+mod disk;
 pub mod drawer;
 pub mod group;
 pub mod kernel;

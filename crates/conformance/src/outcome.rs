@@ -154,7 +154,7 @@ impl Found {
             }
         }
         let (difference, trace) = last;
-        let program = if small.calls.iter().any(|call| matches!(call, Call::Group(_))) {
+        let program = if small.calls.iter().any(|call| matches!(call, Call::Group(_) | Call::Cache(_))) {
             String::new()
         } else {
             reproducer::program(&small, &trace, &arena.machine, Some(&difference))

@@ -257,7 +257,7 @@ impl Writer<'_> {
             Call::Fork(steps) => self.fork(steps),
             Call::Pool { pools, pages, steps } => self.pool(pools, *pages, steps),
             // Such a script has no program.
-            Call::Group(_) => None,
+            Call::Group(_) | Call::Cache(_) => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 use nodewise_syscall::arguments::BindOptions;
 
+use crate::cache::CacheScript;
 use crate::group::GroupScript;
 
 /// Who of a program and its child does something.
@@ -90,6 +91,8 @@ pub enum Call {
     },
     /// Have a control group with limits, and programs in it.
     Group(GroupScript),
+    /// Have files on a disk, and programs that use them.
+    Cache(CacheScript),
 }
 
 /// A step while a program has memory from the pools; pages are numbered from 0.

@@ -125,6 +125,7 @@ fn simpler(call: &Call) -> Vec<Call> {
             })
             .collect(),
         Call::Group(script) => script.simpler().into_iter().map(Call::Group).collect(),
+        Call::Cache(script) => script.simpler().into_iter().map(Call::Cache).collect(),
         Call::RunOn(_)
         | Call::Map(..)
         | Call::SetHome(..)
@@ -232,6 +233,10 @@ mod tests {
                 }),
                 Call::Pool { pages, steps, .. } => steps.iter().all(|step| step.is_within(*pages)),
                 Call::Group(script) => {
+                    let exists = |program: usize| program < script.programs.len();
+                    script.steps.iter().all(|step| step.program().is_none_or(exists))
+                }
+                Call::Cache(script) => {
                     let exists = |program: usize| program < script.programs.len();
                     script.steps.iter().all(|step| step.program().is_none_or(exists))
                 }

@@ -1,5 +1,6 @@
 //! A script in the kernel and in the model, call by call.
 
+mod cache;
 mod family;
 mod group;
 mod mapping;
@@ -155,6 +156,7 @@ impl<'a> Stage<'a> {
             Call::Fork(steps) => return self.fork(steps),
             Call::Pool { pools, pages, steps } => return self.pool(pools, *pages, steps),
             Call::Group(script) => return self.group(script),
+            Call::Cache(script) => return self.cache(script),
             Call::Keep(mapping) => {
                 let (address, length) = self.bytes(self.whole(*mapping));
                 let whole = self.pages(self.whole(*mapping));

@@ -54,7 +54,11 @@ impl Drop for Swap {
     }
 }
 
-fn run(program: &str, words: &[&str]) -> Result<(), String> {
+/// Runs a program.
+///
+/// # Errors
+/// It cannot be started, or fails; the message is what it prints.
+pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(words).output().map_err(|error| format!("{program}: {error}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("{program}: {}", complaint.trim())) }

@@ -28,6 +28,7 @@ impl Script {
             Call::Fork(steps) => steps.len(),
             Call::Pool { steps, .. } => steps.len(),
             Call::Group(script) => script.steps.len(),
+            Call::Cache(script) => script.steps.len(),
             _ => 0,
         };
         self.calls.iter().map(|call| 1 + inside(call)).sum()
@@ -66,6 +67,7 @@ impl Call {
                 joined(steps.iter().map(PoolStep::text))
             ),
             Self::Group(script) => script.text(),
+            Self::Cache(script) => script.text(),
         }
     }
 }

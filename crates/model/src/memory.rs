@@ -107,6 +107,15 @@ impl Memory {
         Self { huge_effort, ..self }
     }
 
+    /// The same with as many free pages in these zones.
+    #[must_use]
+    pub fn with_free(mut self, free: &Placed) -> Self {
+        for zone in &mut self.zones {
+            zone.free = free.get(&(zone.node, zone.kind)).copied().unwrap_or(zone.free);
+        }
+        self
+    }
+
     /// A huge page is 2^order pages.
     pub const fn huge_order(&self) -> u32 {
         self.huge_order

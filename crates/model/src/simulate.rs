@@ -109,6 +109,8 @@ pub struct Simulation {
     cached: BTreeMap<String, ObjectId>,
     /// Uncertain pages of it, by node.
     doubts: BTreeMap<NodeId, Doubt>,
+    /// Whether pages that were written may be on the disk meanwhile.
+    is_flushing: bool,
     /// The number of the step, by which pages age.
     now: u64,
     next_id: Id,
@@ -147,6 +149,7 @@ impl Simulation {
             files: BTreeMap::new(),
             cached: BTreeMap::new(),
             doubts: BTreeMap::new(),
+            is_flushing: false,
             now: 0,
             next_id: 0,
             next_object: 0,

@@ -113,14 +113,8 @@ impl Cast<'_> {
         number: usize,
         program: &GroupProgram,
     ) -> Result<(), Trouble> {
-        let say = |error: nodewise_syscall::CallError| error.to_string();
         let pages = script.pages_of(number);
-        let buffer = NodeBuffer::reserve(Bytes::new(pages * PAGE), PageKind::Small, None).map_err(say)?;
-        let length = (pages * PAGE) as usize;
-        advise(buffer.address(), length, Advice::ForChildren).map_err(say)?;
-        if let Some(policy) = &program.policy {
-            mempolicy::bind_range(buffer.address(), length, policy, BindOptions::default()).map_err(say)?;
-        }
+        let buffer = reserved(pages, program.policy.as_ref())?;
         let twin = Twin::fork().map_err(|error| format!("fork: {error}"))?;
         let first_page = Some(buffer.address() as u64 / PAGE);
         let name = format!("p{number}");
@@ -142,7 +136,7 @@ impl Cast<'_> {
             acts.extend([Act::Join { group: GROUP.to_owned() }, Act::Restrict(script.mems.clone())]);
         }
         let cpu = arena.machine.cpus_of(program.cpu_node).first().ok_or("the node has a CPU")?;
-        affinity::set_cpus(twin.task(), &CpuSet::from_iter([cpu])).map_err(say)?;
+        affinity::set_cpus(twin.task(), &CpuSet::from_iter([cpu])).map_err(|error| error.to_string())?;
         self.foresee(acts.into_iter().map(|act| (name.clone(), act)).collect())?;
         self.programs.push(Resident { name, twin, buffer, taken: 0, is_inside: program.is_inside });
         Ok(())
@@ -332,6 +326,18 @@ impl Cast<'_> {
     }
 }
 
+/// Memory of this many pages that a child has too, with a policy.
+pub(super) fn reserved(pages: u64, policy: Option<&MemPolicy>) -> Result<NodeBuffer, String> {
+    let say = |error: nodewise_syscall::CallError| error.to_string();
+    let buffer = NodeBuffer::reserve(Bytes::new(pages * PAGE), PageKind::Small, None).map_err(say)?;
+    let length = (pages * PAGE) as usize;
+    advise(buffer.address(), length, Advice::ForChildren).map_err(say)?;
+    if let Some(policy) = policy {
+        mempolicy::bind_range(buffer.address(), length, policy, BindOptions::default()).map_err(say)?;
+    }
+    Ok(buffer)
+}
+
 /// The act that gives the group limits. Without swap no page of it is swapped.
 fn limit_act(Limits { max, high, swap_max, kills_all }: Limits) -> Act {
     let limits = GroupLimits { max, high, swap_max, kills_all, ..GroupLimits::default() };
@@ -363,13 +369,13 @@ fn has_ended(twin: &Twin) -> bool {
     text.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-fn counted(nodes: &Nodes) -> Vec<(NodeId, u64)> {
+pub(super) fn counted(nodes: &Nodes) -> Vec<(NodeId, u64)> {
     let mut counts = std::collections::BTreeMap::new();
     nodes.0.iter().flatten().for_each(|node| *counts.entry(*node).or_default() += 1);
     counts.into_iter().collect()
 }
 
-fn by_node(counts: Vec<(NodeId, u64)>) -> String {
+pub(super) fn by_node(counts: Vec<(NodeId, u64)>) -> String {
     let words: Vec<String> = counts
         .iter()
         .filter(|(_, pages)| *pages > 0)

@@ -32,6 +32,9 @@ use crate::caches::Interval;
 /// its cache, as long as another one does.
 const DIRTY_RATIO: u64 = 20;
 
+/// `vm.dirty_background_ratio`, in percent: with more the kernel begins to write back.
+const DIRTY_BACKGROUND_RATIO: u64 = 10;
+
 /// Page cache of a node that may be elsewhere, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Doubt {
@@ -98,6 +101,7 @@ impl Simulation {
         for object in self.objects.values_mut() {
             object.dirty = Spans::default();
         }
+        self.is_flushing = false;
     }
 
     /// `drop_caches`: all clean pages go, those too that are protected.
@@ -119,6 +123,9 @@ impl Simulation {
         let left = self.cached_pages();
         step.unwritten = left.values().sum();
         self.doubts.retain(|node, _| left.contains_key(node));
+        for (node, pages) in left.iter().filter(|_| self.is_flushing) {
+            self.doubts.entry(*node).or_default().fewer = *pages;
+        }
         if step.unwritten == 0 {
             self.doubts.clear();
         }
@@ -250,6 +257,7 @@ impl Simulation {
         if self.cached.is_empty() {
             return;
         }
+        self.is_flushing |= self.memory.nodes().iter().any(|node| self.dirty_on(node) > 0);
         for (node, pages) in self.cached_pages().into_iter().filter(|(node, _)| nodes.contains(*node)) {
             let zones = self.memory.zones.iter().filter(|zone| zone.node == node);
             let high: u64 = zones.map(|zone| zone.marks.high).sum();
@@ -276,6 +284,12 @@ impl Simulation {
     fn doubt_spread(&mut self, id: Id, step: &Step) {
         let usable = self.usable(id);
         let cached = self.cached_pages();
+        let everywhere = self.memory.nodes();
+        let dirty: u64 = everywhere.iter().map(|node| self.dirty_on(node)).sum();
+        let dirtyable: u64 =
+            everywhere.iter().map(|node| self.memory.free_of(node)).chain(cached.values().copied()).sum();
+        self.is_flushing |=
+            u128::from(dirty) * 100 > u128::from(dirtyable) * u128::from(DIRTY_BACKGROUND_RATIO);
         for (node, taken) in step.taken.iter().filter(|_| usable.len() > 1) {
             let dirtyable = self.memory.free_of(*node) + cached.get(node).copied().unwrap_or(0);
             let limit = u128::from(dirtyable) * u128::from(DIRTY_RATIO) / 100;

@@ -171,6 +171,12 @@ const LIMITED: &[(&str, Check)] = &[
     ("memory_max_kills_at_the_size_and_the_process_that_explain_names", groups::largest),
 ];
 
+/// Scripts that fill nodes with page cache.
+const CACHE: &[(&str, Check)] = &[
+    ("drawn_scripts_of_page_cache_end_as_the_model_says", scripts::cache),
+    ("a_wrong_rule_of_page_cache_is_found_in_few_calls", scripts::wrong_rules_of_cache),
+];
+
 /// On a machine that memory is plugged into.
 const PLUGGED: &[(&str, Check)] = &[
     ("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders),
@@ -445,7 +451,7 @@ type Checks = &'static [(&'static str, Check)];
 const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL, SCRIPTS]),
     (Extent::Short, "short", &[PLACEMENT, CHECKS, MODEL]),
-    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING, LIMITED]),
+    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING, CACHE, LIMITED]),
     (Extent::Own, "own", &[PLACEMENT, MODEL]),
     (Extent::Model, "model", &[MODEL]),
     (Extent::Plugged, "plugged", &[PLUGGED]),

@@ -6,6 +6,7 @@ use std::mem::{Discriminant, discriminant};
 use std::path::Path;
 use std::process::Command;
 
+use nodewise_conformance::cache::CacheStep;
 use nodewise_conformance::difference::Aspect;
 use nodewise_conformance::script::Call;
 use nodewise_conformance::{
@@ -16,7 +17,7 @@ use nodewise_machine::MemPolicy;
 use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::release::Change;
-use nodewise_model::simulate::{Act, GroupLimits};
+use nodewise_model::simulate::{Act, FilePart, GroupLimits};
 use nodewise_model::thp::TransparentHuge;
 use nodewise_model::{Release, Weights};
 
@@ -59,6 +60,15 @@ pub fn kinds(context: &Context) -> Result<(), String> {
     let ids =
         kinds.into_iter().flat_map(|(kind, count)| (0..count).map(move |number| ScriptId { kind, number }));
     all_same(context, &arena, ids)
+}
+
+/// Scripts of page cache, each of which reads hundreds of megabytes.
+const OF_CACHE: u64 = 10;
+
+/// Scripts of page cache, on one machine.
+pub fn cache(context: &Context) -> Result<(), String> {
+    let arena = arena(context, Prediction::new(release(context)))?;
+    all_same(context, &arena, (0..OF_CACHE).map(|number| ScriptId { kind: ScriptKind::Cache, number }))
 }
 
 /// Fails with the scripts that differ.
@@ -154,19 +164,60 @@ pub fn wrong_rules_of_groups(context: &Context) -> Result<(), String> {
     wrong(context, swap, ScriptKind::Swap, "memory.swap.max").map(drop)
 }
 
+/// The same of page cache: half of a file that is not cached, and pages that `drop_caches` drops before they are on the disk.
+pub fn wrong_rules_of_cache(context: &Context) -> Result<(), String> {
+    let right = Prediction::new(release(context));
+    let halved = |act: Act| match act {
+        Act::Read(FilePart { file, pages }) => {
+            Act::Read(FilePart { file, pages: pages.start..pages.start + (pages.end - pages.start) / 2 })
+        }
+        act => act,
+    };
+    wrong(context, Prediction { altered: halved, ..right }, ScriptKind::Cache, "reads")?;
+    let clean = |act: Act| if let Act::Write(part) = act { Act::Read(part) } else { act };
+    // Few scripts drop caches between writing and having all on the disk.
+    let shows = |id: &ScriptId| {
+        let script = Drawer::script(&context.seen, *id);
+        let Some(Call::Cache(script)) = script.calls.first() else { return false };
+        let steps =
+            script.steps.iter().filter(|step| !matches!(step, CacheStep::Take(..) | CacheStep::Read(..)));
+        let steps: Vec<&CacheStep> = steps.collect();
+        steps
+            .windows(2)
+            .any(|pair| matches!(pair, [CacheStep::Write(_, pages), CacheStep::Drop] if pages.count > LARGE))
+    };
+    let ids = (0..).map(|number| ScriptId { kind: ScriptKind::Cache, number }).filter(shows);
+    wrong_among(context, Prediction { altered: clean, ..right }, ids.take(MOST_CHOSEN), "drop_caches")
+        .map(drop)
+}
+
+/// More pages than the kernel has beside those of the model, and the most scripts that write them before they are dropped.
+const LARGE: u64 = 2048;
+const MOST_CHOSEN: usize = 10;
+
 /// The first script that differs under a wrong prediction, shrunk to few calls, one of which has these words.
 fn wrong(context: &Context, prediction: Prediction, kind: ScriptKind, words: &str) -> Result<Found, String> {
-    let arena = arena(context, prediction)?;
     let first = context.scripts.start;
-    let mut outcomes = (first..first + MOST_DRAWN)
-        .map(|number| Outcome::new(&arena, ScriptId { kind, number }, Shrinking::Fully));
+    let ids = (first..first + MOST_DRAWN).map(|number| ScriptId { kind, number });
+    wrong_among(context, prediction, ids, words)
+}
+
+/// The same among these scripts.
+fn wrong_among(
+    context: &Context,
+    prediction: Prediction,
+    ids: impl Iterator<Item = ScriptId>,
+    words: &str,
+) -> Result<Found, String> {
+    let arena = arena(context, prediction)?;
+    let mut outcomes = ids.map(|id| Outcome::new(&arena, id, Shrinking::Fully));
     // Of a wrong release another rule can be found first.
     let found = outcomes.find(|outcome| match outcome {
         Outcome::Same(_) => false,
         Outcome::Differs(found) => found.calls.iter().any(|call| call.contains(words)),
         Outcome::Failed(_) => true,
     });
-    let Some(Outcome::Differs(found)) = found else { return Err(format!("{}: {found:?}", kind.word())) };
+    let Some(Outcome::Differs(found)) = found else { return Err(format!("{words}: {found:?}")) };
     println!("{}{} of {} calls: {}", crate::guest::FIGURE, found.length, found.drawn, found.calls.join("; "));
     expect(found.length <= MOST_CALLS, || format!("{} calls: {:?}", found.length, found.calls))?;
     expect(found.repeated > 0, || format!("no play repeats {:?}", found.calls))?;
