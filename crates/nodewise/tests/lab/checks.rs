@@ -168,6 +168,7 @@ const RUNNING: &[(&str, Check)] = &[
 /// Limits of control groups, where programs are killed: last on a machine with four nodes.
 const LIMITED: &[(&str, Check)] = &[
     ("memory_high_slows_down_where_explain_says_and_kills_none", groups::high),
+    ("page_cache_of_a_group_makes_room_as_explain_says", groups::cached),
     ("memory_max_kills_at_the_size_and_the_process_that_explain_names", groups::largest),
 ];
 

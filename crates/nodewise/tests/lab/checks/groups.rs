@@ -1,10 +1,12 @@
 //! Programs in control groups with limits of memory on nodes with room: what `nodewise explain` says, and what the kernel does.
 
+use std::fs::File;
 use std::process::Command;
 
 use serde_json::Value;
 
 use super::same;
+use super::short::{DISK, Disk, shell};
 use super::sick::group::Group;
 use crate::guest::FIGURE;
 use crate::kernel;
@@ -78,6 +80,14 @@ impl<'a> Limited<'a> {
         Observed::start("a program in a group", &words, &format!("kib={kib}"))
     }
 
+    /// Reads a disk inside the group, which is charged for its page cache.
+    fn read_disk(&self, mebibytes: u64) -> Result<(), String> {
+        let read = format!("dd if={DISK} of=/dev/null bs=1M count={mebibytes} 2> /dev/null");
+        let words = self.group.inside(["sh", "-c", &read]);
+        let status = Command::new(&words[0]).args(&words[1..]).status().map_err(|error| error.to_string())?;
+        same(&read, status.success(), true)
+    }
+
     /// How often something has happened to the group.
     fn events(&self, name: &str) -> Result<u64, String> {
         let text = self.group.text("memory.events")?;
@@ -136,6 +146,37 @@ pub fn largest(context: &Context) -> Result<(), String> {
     same("whether the program is killed after it", limited.taken(kib).is_err(), true)?;
     let order: Vec<bool> = killed()?.split_off(before).iter().map(|killed| killed.pid == resident).collect();
     same("whether each that was killed is the resident one", order, vec![true, false])
+}
+
+/// Page cache of the group makes room before a program of it is killed, as far as explain says.
+pub fn cached(context: &Context) -> Result<(), String> {
+    const CACHE: u64 = 64;
+    let _disk = Disk::with("128M")?;
+    // The cache of a disk goes with the last that has it open; what was read before is charged elsewhere.
+    let _open = File::open(DISK).map_err(|error| format!("{DISK}: {error}"))?;
+    shell("echo 3 > /proc/sys/vm/drop_caches")?;
+    let limited = Limited::new(context, "nodewise-cached", ("memory.max", MAX))?;
+    let kib = (MAX << 10) + BEYOND;
+    let explained = || {
+        limited.read_disk(CACHE)?;
+        let answers = limited.explained(kib)?;
+        let free = answers["group"]["reclaims_after_pages"].as_u64().ok_or("no free pages")? * 4;
+        Ok::<_, String>((free, room(&answers["group"]["max"])?))
+    };
+    let (free, (least, _)) = explained()?;
+    let cache = least.saturating_sub(free) >> 10;
+    same(&format!("whether {cache} MiB of page cache can go"), (CACHE - 4..=CACHE).contains(&cache), true)?;
+    let before = killed()?.len();
+    drop(limited.taken(least - OWN)?);
+    same("kills while page cache goes", killed()?.len() - before, 0)?;
+
+    let (_, (least, most)) = explained()?;
+    same("whether a program beyond the limit is killed", limited.taken(kib).is_err(), true)?;
+    let kills = killed()?.split_off(before);
+    let [one] = &kills[..] else { return Err(format!("kills beyond the limit: {kills:?}")) };
+    println!("{FIGURE}killed with {} KiB, room for {least} to {most} KiB", one.anonymous_kib);
+    let is_inside = (least - OWN..=most + OWN).contains(&one.anonymous_kib);
+    same(&format!("whether {one:?} is in {least} to {most} KiB"), is_inside, true)
 }
 
 /// A program that goes beyond the `memory.high` of its group is slowed down and not killed.
