@@ -6,7 +6,8 @@ use super::known;
 use crate::digest::walk::Walk;
 
 /// Writes the shares of a request in the order in which the kernel takes them: of one step those whose pages
-/// come in turns. Pages that find no room are the last line, with neither step nor node.
+/// come in turns. Pages that find no room, and those for which a control group has to make room, are the last lines, with
+/// neither step nor node.
 pub fn walk(walk: &Walk<'_>) -> String {
     let mut text = String::from("step,node,zone,above,pages,page_bytes,size_bytes\n");
     let page = walk.before.page_bytes();
@@ -27,6 +28,10 @@ pub fn walk(walk: &Walk<'_>) -> String {
     }
     if let Some(end) = &walk.outcome.out_of_memory {
         line(None, ["", "", "missing"], end.pages, page);
+    }
+    let cut = walk.groups.and_then(|groups| groups.cut);
+    if let Some((size, cut)) = walk.size_bytes.zip(cut) {
+        line(None, ["", "", "group"], size.div_ceil(page).saturating_sub(cut), page);
     }
     text
 }

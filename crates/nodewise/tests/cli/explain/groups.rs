@@ -254,6 +254,11 @@ fn a_limit_that_is_typed_is_that_of_a_container() {
         summary(&all).starts_with("No fallback; a process of the container is killed after 10 GiB, by its"),
         "{all}"
     );
+    let csv =
+        run(&["explain", "--machine=2x(12c 64G)", "--cpu-node=0", "--size=10G", "--limit=8G", "--csv"]).ok();
+    let pages = |line: &str| line.split(',').nth(4).and_then(|pages| pages.parse::<u64>().ok());
+    assert!(csv.lines().last().unwrap().starts_with(",,,group,"), "{csv}");
+    assert_eq!(csv.lines().filter_map(pages).sum::<u64>(), 10 << 18, "{csv}");
     // A bound program may come to the end of its node before.
     let bound = of(&["bind:1", "--size=90G", "--limit=80G", "--swap=0"]);
     assert_eq!((&bound["answers"]["verdict"], &bound["answers"]["group"]), (&"killed".into(), &Value::Null));
