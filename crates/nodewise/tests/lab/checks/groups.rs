@@ -26,8 +26,9 @@ const ABOVE: u64 = 4 << 10;
 /// A group with a limit, and a program that sits in it.
 struct Limited<'a> {
     context: &'a Context,
-    group: Group,
+    /// Before the group: one with programs inside cannot be removed.
     resident: Observed,
+    group: Group,
 }
 
 /// A program that the kernel has killed at the limit of a group.
@@ -44,7 +45,7 @@ impl<'a> Limited<'a> {
         let words = group.inside([]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let resident = Observed::start("a resident program", &words, &format!("kib={}", 24 << 10))?;
-        Ok(Self { context, group, resident })
+        Ok(Self { context, resident, group })
     }
 
     /// A request of the program that sits in the group.
