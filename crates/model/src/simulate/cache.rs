@@ -59,20 +59,21 @@ impl Simulation {
         let policy = self.in_force(id).clone();
         self.doubt_again(id, (pages.end - pages.start) - missing);
         for range in lacking {
-            let start = range.start;
-            if self.fault(id, object, &policy, (range.clone(), None), &mut step).is_err() {
+            // A stopped program has been reported.
+            if self.fault(id, object, &policy, (range, None), &mut step).is_err() {
                 break;
             }
-            if writes {
-                self.written(object, start..range.end);
-            }
-        }
-        if writes {
-            self.written(object, pages);
-            self.doubt_spread(id, &step);
         }
         if let Some(object) = self.objects.get_mut(&object) {
+            if writes {
+                object.dirty.set(pages.clone(), Some(()));
+                // A file that is larger than the memory has dropped some of its own.
+                object.lacking(&pages, id).into_iter().for_each(|gone| object.dirty.set(gone, None));
+            }
             object.tidy();
+        }
+        if writes && self.programs.contains_key(&id) {
+            self.doubt_spread(id, &step);
         }
         step
     }
@@ -87,13 +88,6 @@ impl Simulation {
         self.objects.insert(object, Object::new(ObjectKind::Cached));
         self.cached.insert(file.to_owned(), object);
         object
-    }
-
-    /// Notes pages in the cache that the disk does not have.
-    fn written(&mut self, object: ObjectId, pages: Range<u64>) {
-        if let Some(object) = self.objects.get_mut(&object) {
-            object.dirty.set(pages, Some(()));
-        }
     }
 
     /// Has all files on the disk, as after `sync(2)`.
@@ -276,7 +270,7 @@ impl Simulation {
         }
         for node in &self.usable(id) {
             let doubt = self.doubts.entry(node).or_default();
-            doubt.more = doubt.more.saturating_add(gone);
+            doubt.more = doubt.more.max(gone);
         }
     }
 

@@ -325,8 +325,14 @@ fn first_page(offset: Option<Bytes>, page: u64) -> Result<u64, String> {
     Ok(offset / page)
 }
 
+/// The largest part of a file that is played: its pages come and go as often as they fill the memory.
+const LARGEST_PART: Bytes = Bytes::from_gib(64 << 10);
+
 /// A part of a file on a disk, in pages of this many bytes.
 fn file_part(written: &scenario::FilePart, key: &str, page: u64) -> Result<FilePart, String> {
+    if bytes(key, &written.size)? > LARGEST_PART {
+        return Err(format!("{key}: a part of a file is at most {LARGEST_PART}"));
+    }
     let offset = written.offset.as_deref().map(|text| bytes("offset", text)).transpose()?;
     let (first, count) = (first_page(offset, page)?, bytes(key, &written.size)?.get().div_ceil(page));
     Ok(FilePart { file: written.file.clone(), pages: first..first.saturating_add(count) })

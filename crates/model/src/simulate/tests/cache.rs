@@ -173,3 +173,37 @@ fn a_group_is_charged_for_what_it_reads_and_drops_it_at_its_limit() {
     assert_eq!(simulation.groups()["db"].memory, 1024 * MIB);
     assert_eq!(cached(&simulation, "data"), [1024 * MIB, 0]);
 }
+
+#[test]
+fn a_program_that_finds_no_cache_to_drop_is_killed_while_it_writes_to_a_file() {
+    let mut simulation = simulation();
+    let limits = GroupLimits { max: Some(2 * GIB), ..GroupLimits::default() };
+    let steps = [
+        ("", Act::Limit { group: "db".to_owned(), parent: None, limits }),
+        ("a", start("default")),
+        ("a", Act::Join { group: "db".to_owned() }),
+        ("a", allocate("heap", 2)),
+        ("a", write("data", 0..500)),
+    ];
+    let steps = play(&mut simulation, &steps);
+    assert_eq!(killed(&steps[4]), ["a"]);
+    assert_eq!(simulation.placements().keys().filter(|owner| matches!(owner, Owner::Program(_))).count(), 0);
+}
+
+#[test]
+fn pages_that_a_large_file_has_dropped_of_its_own_are_clean_when_they_are_read_again() {
+    let mut simulation = simulation_on("(8c 1G)", Release::REFERENCE);
+    let steps = [
+        ("a", start("default")),
+        ("a", write("data", 0..3000)),
+        ("", Act::Sync),
+        ("", Act::DropCaches),
+        ("a", write("data", 0..3000)),
+        ("a", read("data", 0..100)),
+        ("", Act::DropCaches),
+    ];
+    let steps = play(&mut simulation, &steps);
+    let left = cached::<1>(&simulation, "data")[0];
+    assert!(steps[6].unwritten == left && left < 1000 * MIB, "{left}");
+    assert_eq!(dropped(&steps[6]), 100 * MIB);
+}
