@@ -121,7 +121,11 @@ impl Picture {
 
     /// Adds a file that the machine's kernel would write.
     fn write(&mut self, machine: &Machine, here: &Tree, file: File) {
-        let text = if file.path == CPUINFO { cpuinfo::write(machine, here, &file.text) } else { file.text };
+        let text = match file.path.as_str() {
+            CPUINFO => cpuinfo::write(machine, here, &file.text),
+            MEMINFO => with_pools(file.text, here),
+            _ => file.text,
+        };
         self.add(file.path, Content::Text(text.into_bytes()));
     }
 
@@ -187,6 +191,17 @@ fn complete(machine: &Machine, here: &Tree, picture: &mut Picture) {
     }
 }
 
+/// `/proc/meminfo` with the lines of this system about pools of huge pages, which are real, where the machine has none.
+fn with_pools(mut text: String, here: &Tree) -> String {
+    let real = here.read_text(MEMINFO).ok().flatten().unwrap_or_default();
+    let name = |line: &str| line.split(':').next().map(str::to_owned);
+    let known: Vec<Option<String>> = text.lines().map(name).collect();
+    for line in real.lines().filter(|line| line.starts_with("Huge") && !known.contains(&name(line))) {
+        text += &format!("{line}\n");
+    }
+    text
+}
+
 /// The machine at its start: memory that it does not describe is free.
 fn started(machine: &Machine) -> Machine {
     let mut machine = machine.clone();
@@ -206,9 +221,7 @@ fn written(machine: &Machine, here: &Tree, picture: &mut Picture) {
         if let Some((folder, name)) = initiator(&file.path) {
             picture.add(format!("{folder}/{name}"), Content::Link(format!("../../../{name}")));
         } else {
-            let text =
-                if file.path == CPUINFO { cpuinfo::write(machine, here, &file.text) } else { file.text };
-            picture.add(file.path, Content::Text(text.into_bytes()));
+            picture.write(machine, here, file);
         }
     }
     for (id, found) in &machine.nodes {

@@ -165,6 +165,29 @@ fn files_of_processes_show_the_machine() {
 }
 
 #[test]
+fn open_mpi_binds_ranks_to_the_nodes_of_the_machine() {
+    if !can_separate() || !has("mpirun", "openmpi-bin") {
+        return;
+    }
+    let words = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-n",
+        "2",
+        "--bind-to",
+        "numa",
+        "--map-by",
+        "numa",
+    ];
+    let rank = ["grep", "-h", "Cpus_allowed_list", "/proc/self/status"];
+    let shown = on("2x(4c 2G); dist=21", &[&words[..], &rank].concat()).ok();
+    let mut ranks: Vec<&str> = shown.lines().collect();
+    ranks.sort_unstable();
+    assert_eq!(ranks, ["Cpus_allowed_list:\t0-3", "Cpus_allowed_list:\t4-7"]);
+}
+
+#[test]
 fn counters_and_free_memory_of_nodes_follow_programs() {
     /// 100 MiB in pages of 4 KiB, and MiB.
     const PAGES: u64 = 25_600;

@@ -73,6 +73,17 @@ fn memory_is_free_at_the_start() {
 }
 
 #[test]
+fn pools_of_huge_pages_are_real() {
+    let here = "MemFree: 5 kB\nHugePages_Total:       3\nHugepagesize:       2048 kB\n";
+    let here = Tree::memory(Memory::new().file(MEMINFO, here));
+    let picture = picture(&spec::machine("(1c 1G)").unwrap(), None, &here);
+    let Some(Content::Text(text)) = content(&picture, MEMINFO) else { panic!("no meminfo") };
+    let text = String::from_utf8_lossy(text);
+    assert!(text.ends_with("HugePages_Total:       3\nHugepagesize:       2048 kB\n"), "{text}");
+    assert!(!text.contains("MemFree: 5 kB"), "{text}");
+}
+
+#[test]
 fn a_link_in_place_of_a_folder_is_no_way_out() {
     let own = Memory::new()
         .link_to("/sys/devices/system/cpu", "/etc")
