@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 31] = [
+const OTHERS: [(&str, &str); 32] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch packages through https"),
@@ -32,6 +32,7 @@ const OTHERS: [(&str, &str); 31] = [
     ("libnuma-dev", "tests compare with it"),
     ("libvirt-clients", "tests check domains of libvirt with its own parser"),
     ("libxml2-utils", "tests check domains of libvirt against its grammar"),
+    ("make", "tests check an example project"),
     ("numactl", "tests compare with it"),
     ("openmpi-bin", "tests check lines of mpirun with its own parser"),
     ("prometheus", "tests have it scrape metrics, and its linter read them"),
