@@ -43,6 +43,7 @@
 //!   crates that are inside (`package/parts.rs`), the distributions' checkers (`package/lint.rs`), and clean systems to try it
 //!   in (`package/roots.rs`), also of other platforms (`package/emulated.rs`)
 //! - `ports.rs` `cargo xtask ports`, libnuma, the static command and unit tests on platforms that are emulated
+//! - `pretend_numactl.rs` `cargo xtask pretend-numactl`, numactl's own tests on hypothetical machines
 //! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
@@ -70,6 +71,7 @@ mod package;
 mod pages;
 mod platform;
 mod ports;
+mod pretend_numactl;
 mod program;
 mod setup;
 mod site;
@@ -330,6 +332,8 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "out"])]
         command: Option<PathBuf>,
     },
+    /// Run numactl's own tests on hypothetical machines in nodewise pretend; fetches their source package
+    PretendNumactl,
     /// Build libnuma and the static command for machines that have no packages, and run unit tests there, emulated
     Ports {
         /// The machines: x86_64, aarch64, riscv64, powerpc64le
@@ -460,6 +464,7 @@ fn main() -> ExitCode {
         Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
             drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
         }),
+        Task::PretendNumactl => root().and_then(|root| pretend_numactl::run(&root)),
         Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
         Task::LabSoak { kernel, arch, first, machines, scripts, kind: kinds } => {
             let soak = soak::Soak { kernel, arch, first, machines, scripts, kinds };

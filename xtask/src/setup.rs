@@ -3,7 +3,7 @@
 //! Packages of the system need root; without it the command lines to run are printed. Kernels go into the cache
 //! folder and need no privilege.
 
-mod apt;
+pub mod apt;
 mod kernel;
 mod modules;
 pub mod system;

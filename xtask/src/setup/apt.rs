@@ -43,6 +43,17 @@ impl PrivateApt {
         Self::new(cache, &name, &source(suite), Purpose::Download(arch))
     }
 
+    /// For sources of the packages of a release.
+    pub fn sources(cache: &Cache, codename: &str) -> Result<Self> {
+        let name = format!("{codename}-sources");
+        Self::new(
+            cache,
+            &name,
+            &source(codename).replacen("deb ", "deb-src ", 1),
+            Purpose::Download(Arch::X86),
+        )
+    }
+
     /// For installations from the backports of the Debian that runs here; knows its other suites
     /// too, because backports depend on them.
     pub fn backports(cache: &Cache, codename: &str) -> Result<Self> {
