@@ -172,7 +172,7 @@ const LIMITED: &[(&str, Check)] = &[
     ("memory_max_kills_at_the_size_and_the_process_that_explain_names", groups::largest),
 ];
 
-/// Scripts that fill nodes with page cache.
+/// Scripts that fill nodes with page cache, on a machine of their own.
 const CACHE: &[(&str, Check)] = &[
     ("drawn_scripts_of_page_cache_end_as_the_model_says", scripts::cache),
     ("a_wrong_rule_of_page_cache_is_found_in_few_calls", scripts::wrong_rules_of_cache),
@@ -409,6 +409,8 @@ pub enum Extent {
     Model,
     /// Those of a machine that memory is plugged into, alone.
     Plugged,
+    /// Those of nodes that are full of page cache, alone: after other programs they did not hold, and why is not known.
+    Cached,
     /// Those of much memory that moves, alone.
     Soak,
     /// Those of rules of doctor, alone; where nodes are switched off, and where they are emulated.
@@ -452,10 +454,11 @@ type Checks = &'static [(&'static str, Check)];
 const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::All, "all", &[PLACEMENT, CHECKS, LONG, MODEL, SCRIPTS]),
     (Extent::Short, "short", &[PLACEMENT, CHECKS, MODEL]),
-    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING, CACHE, LIMITED]),
+    (Extent::Moving, "moving", &[PLACEMENT, MODEL, MOVING, RUNNING, LIMITED]),
     (Extent::Own, "own", &[PLACEMENT, MODEL]),
     (Extent::Model, "model", &[MODEL]),
     (Extent::Plugged, "plugged", &[PLUGGED]),
+    (Extent::Cached, "cached", &[CACHE]),
     (Extent::Soak, "soak", &[SOAK]),
     (Extent::Sick, "sick", &[SICK]),
     (Extent::Off, "off", &[OFF]),

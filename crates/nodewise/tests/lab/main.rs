@@ -153,6 +153,9 @@ fn main() {
     let plugged =
         Plan { qemu: Some(PLUGGED.1.to_owned()), ..Plan::new(Arch::X86, PLUGGED.0, Extent::Plugged) };
     let plugged = Guest::new("memory-plugged-in".to_owned(), plugged, choice(fixed_kernel), tells_times);
+    let (arch, _, four_nodes) = LAYOUTS[0];
+    let cached = Plan { scripts: scripts(1_000_000), ..Plan::new(arch, four_nodes, Extent::Cached) };
+    let cached = Guest::new("page-cache".to_owned(), cached, choice(fixed_kernel), tells_times);
     let arguments = Arguments::from_iter(words);
     let migration = value("--migrate").map(|_| {
         let load = Load {
@@ -181,7 +184,7 @@ fn main() {
     });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
     let guests =
-        fixed.chain([plugged]).chain(drawn).chain(migration).chain(sick).chain(managed).chain(course);
+        fixed.chain([plugged, cached]).chain(drawn).chain(migration).chain(sick).chain(managed).chain(course);
     let guests = guests.map(|guest| wanted(guest, &arguments, parts.as_deref()));
     let mut trials: Vec<(usize, Trial)> =
         guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
