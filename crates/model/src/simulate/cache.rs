@@ -239,7 +239,14 @@ impl Simulation {
         let interval = |node: NodeId| {
             let (pages, doubt) =
                 (pages.get(&node).copied().unwrap_or(0), self.doubts.get(&node).copied().unwrap_or_default());
-            Interval { least: pages.saturating_sub(doubt.fewer), most: pages.saturating_add(doubt.more) }
+            // More than what it has free, down to the minimum watermark, does not fit.
+            let zones = self.memory.zones.iter().filter(|zone| zone.node == node);
+            let kept: u64 = zones.map(|zone| zone.marks.min).sum();
+            let room = self.memory.free_of(node).saturating_sub(kept);
+            Interval {
+                least: pages.saturating_sub(doubt.fewer),
+                most: pages.saturating_add(doubt.more.min(room)),
+            }
         };
         let nodes: NodeSet = pages.keys().chain(self.doubts.keys()).copied().collect();
         nodes.iter().map(|node| (node, interval(node))).collect_map()

@@ -152,6 +152,34 @@ fn more_than_a_node_may_have_to_write_is_an_interval() {
 }
 
 #[test]
+fn a_node_has_no_more_cache_than_it_has_room() {
+    let mut simulation = simulation();
+    // Both nodes are nearly full when pages that may have been dropped come back.
+    let steps = [
+        ("a", start("default")),
+        ("a", read("old", 0..7900)),
+        ("b", start("bind:1")),
+        ("b", read("other", 0..7900)),
+        ("a", read("new", 0..3000)),
+        ("a", read("old", 0..7900)),
+    ];
+    play(&mut simulation, &steps);
+    let mut is_open = false;
+    for (node, Interval { most, .. }) in simulation.page_cache() {
+        let zones = simulation.memory().zones().iter().filter(|zone| zone.node == node);
+        let kept: u64 = zones.map(|zone| zone.marks.min).sum();
+        let cached: u64 = ["old", "other", "new"]
+            .map(|file| cached::<2>(&simulation, file)[node.number() as usize])
+            .iter()
+            .sum();
+        let free = simulation.memory().free_of(node);
+        assert!(most - cached <= free.saturating_sub(kept), "{node}: {most} of {cached}, {free} free");
+        is_open |= most > cached;
+    }
+    assert!(is_open, "pages that come back may be anywhere");
+}
+
+#[test]
 fn a_group_is_charged_for_what_it_reads_and_drops_it_at_its_limit() {
     let mut simulation = simulation();
     let limits = GroupLimits { max: Some(2 * GIB), ..GroupLimits::default() };
