@@ -43,6 +43,7 @@
 //!   crates that are inside (`package/parts.rs`), the distributions' checkers (`package/lint.rs`), and clean systems to try it
 //!   in (`package/roots.rs`), also of other platforms (`package/emulated.rs`)
 //! - `ports.rs` `cargo xtask ports`, libnuma, the static command and unit tests on platforms that are emulated
+//! - `count_programs.rs` `cargo xtask count-programs`, lines of real programs under known placements
 //! - `pretend_numactl.rs` `cargo xtask pretend-numactl`, numactl's own tests on hypothetical machines
 //! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
@@ -58,6 +59,7 @@ mod advise_programs;
 mod balance_soak;
 mod bench;
 mod churn;
+mod count_programs;
 mod course_soak;
 mod damage;
 mod dist;
@@ -332,6 +334,15 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "out"])]
         command: Option<PathBuf>,
     },
+    /// Count programs under placements whose local share is known, and the cost of counting; a table for docs/counting.md
+    CountPrograms {
+        /// The machine of the guest; may be repeated
+        #[arg(long = "machine", default_value = "2x(2c 1G); dist=21")]
+        machines: Vec<String>,
+        /// Which programs, by the beginning of the name; all without one
+        #[arg(default_value = "")]
+        program: String,
+    },
     /// Run numactl's own tests on hypothetical machines in nodewise pretend; fetches their source package
     PretendNumactl,
     /// Build libnuma and the static command for machines that have no packages, and run unit tests there, emulated
@@ -464,6 +475,9 @@ fn main() -> ExitCode {
         Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
             drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
         }),
+        Task::CountPrograms { machines, program } => {
+            root().and_then(|root| count_programs::run(&root, &machines, &program))
+        }
         Task::PretendNumactl => root().and_then(|root| pretend_numactl::run(&root)),
         Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
         Task::LabSoak { kernel, arch, first, machines, scripts, kind: kinds } => {
