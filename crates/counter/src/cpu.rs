@@ -195,7 +195,8 @@ impl Cpu {
     /// Who writes to what, at an address.
     fn whose(&mut self, address: u64, guest: &impl Guest) -> Writes {
         let (line, found) = (address >> 6, self.found(address, guest));
-        let key = match guest.physical(address).filter(|_| found.is_shared) {
+        let place = if found.is_shared { guest.physical(address) } else { None };
+        let key = match place {
             Some(place) => LineKey::Shared(place >> 6),
             None => LineKey::Private(line),
         };
