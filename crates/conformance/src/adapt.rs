@@ -1,5 +1,7 @@
 //! Scripts without some of their mappings or pages: what refers to them goes too.
 
+use crate::cache::CacheScript;
+use crate::group::GroupScript;
 use crate::script::{BLOCK, Call, MappingKind, Part, PoolStep, Script, Step};
 
 /// A mapping in the smaller script: its number and pages; `None` where it is gone.
@@ -92,8 +94,14 @@ impl Call {
                 let steps = kept(steps, keeps);
                 Some(Self::Pool { pools: pools.clone(), pages: *pages, steps })
             }
-            Self::Group(script) => Some(Self::Group(script.with_steps(keeps))),
-            Self::Cache(script) => Some(Self::Cache(script.with_steps(keeps))),
+            Self::Group(script) => {
+                let steps = kept(&script.steps, keeps);
+                Some(Self::Group(GroupScript { steps, ..script.clone() }))
+            }
+            Self::Cache(script) => {
+                let steps = kept(&script.steps, keeps);
+                Some(Self::Cache(CacheScript { steps, ..script.clone() }))
+            }
             _ => None,
         }
     }

@@ -3,13 +3,6 @@
 use super::{GroupScript, GroupStep, Limits};
 
 impl GroupScript {
-    /// The steps that are kept.
-    #[must_use]
-    pub fn with_steps(&self, keeps: &dyn Fn(usize) -> bool) -> Self {
-        let steps = (0..).zip(&self.steps).filter(|(at, _)| keeps(*at)).map(|(_, step)| step.clone());
-        Self { steps: steps.collect(), ..self.clone() }
-    }
-
     /// Groups that are simpler in one way each: a program less, no policy, no further limit, fewer pages.
     pub fn simpler(&self) -> Vec<Self> {
         let without = (1..self.programs.len()).map(|program| self.without(program));
