@@ -66,7 +66,7 @@ pub fn check(root: &Path, wheel: &Path, pythons: &[String], guest: bool) -> Resu
         println!("import: {:.1} ms beside the start of Python", import_ms(&interpreter)?);
         if guest {
             let mut lab = Command::new(place.join("bin/nodewise"));
-            lab.args(["lab", "--machine", FOUR_NODES, "--"]).arg(&interpreter).arg(&tests);
+            lab.args(["lab", "--engine=tcg", "--machine", FOUR_NODES, "--"]).arg(&interpreter).arg(&tests);
             program::show(&mut lab)?;
         }
     }

@@ -126,7 +126,7 @@ impl Guest {
             folder.path(),
             &emulator,
             &search_path(),
-            self.timeout,
+            (self.timeout, None),
             (&mut stdout, &mut stderr),
             &mut |_| {},
         )
@@ -169,7 +169,7 @@ impl Guest {
             machine: "virt,gic-version=3",
             cpu: CPU,
             // One thread for all CPUs, as in the guests of x86-64.
-            threads: "single",
+            accelerator: "tcg,thread=single",
             words: WORDS,
             append,
             devices,

@@ -6,9 +6,8 @@ use std::io::Write;
 use nodewise_counter::PLUGIN;
 
 use crate::counting::{Counting, Counts};
-use crate::guest::{Guest, GuestError, Threads, judge};
+use crate::guest::{BootEvent, Guest, GuestError, Threads, judge};
 use crate::layout::Layout;
-use crate::stage::Stage;
 use crate::tools;
 
 /// The oldest QEMU whose plugins can read registers.
@@ -32,7 +31,7 @@ impl Guest {
         counting: &Counting,
         command: &[OsString],
         streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)),
-        watch: &mut dyn FnMut(Stage),
+        watch: &mut dyn FnMut(BootEvent<'_>),
     ) -> Result<Counted, GuestError> {
         let version = tools::qemu_version(&self.tools.qemu);
         if let Some(reason) = obstacle(version, self.threads, &self.layout, &self.append) {

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::accelerator::KvmGuard;
 use crate::counting::Counting;
 use crate::script;
 use crate::stage::Stage;
@@ -26,7 +27,7 @@ pub(crate) const ARCHIVE: &str = "initramfs";
 /// File with what the guest's kernel writes to its console.
 pub(crate) const CONSOLE: &str = "console";
 /// File with what QEMU has to say.
-const LOG: &str = "log";
+pub(crate) const LOG: &str = "log";
 /// Descriptors at which the emulator finds our pipes for the command's output; its own output goes
 /// to the log, so that the two never mix.
 pub(crate) const STDOUT: &str = "/dev/fd/3";
@@ -72,6 +73,8 @@ pub(crate) enum End {
     TimedOut,
     /// It was stopped because its output could not be passed on.
     Output(io::Error),
+    /// It was stopped because KVM does not run it any more: why.
+    Kvm(String),
 }
 
 /// Result of a boot.
@@ -89,7 +92,7 @@ pub(crate) struct BootReport {
     pub counts: String,
 }
 
-/// Runs an emulator in a folder and passes the output of the guest's command on while it comes.
+/// Runs an emulator in a folder and passes the output of the guest's command on while it comes; with a guard where KVM runs it.
 /// The folder is gone afterwards.
 ///
 /// # Errors
@@ -98,7 +101,7 @@ pub(crate) fn run(
     folder: &Path,
     emulator: &[OsString],
     path: &str,
-    timeout: Duration,
+    (timeout, mut guard): (Duration, Option<KvmGuard>),
     (stdout, stderr): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
     watch: &mut dyn FnMut(Stage),
 ) -> io::Result<BootReport> {
@@ -110,7 +113,11 @@ pub(crate) fn run(
         // A channel that is closed means that no one waits any more.
         scope.spawn(move || sender.send(from_stdout.map_or(Ok(()), |pipe| pass_on(pipe, stdout))));
         scope.spawn(move || other.send(from_stderr.map_or(Ok(()), |pipe| pass_on(pipe, stderr))));
-        let end = wait(&ends, timeout, &mut || watch(stage(folder)));
+        let end = wait(&ends, timeout, &mut || {
+            let stage = stage(folder);
+            watch(stage);
+            guard.as_mut()?.failure(folder, stage)
+        });
         let report = BootReport {
             end,
             started: folder.join(SHARE).join(script::STARTED).exists(),
@@ -175,18 +182,26 @@ fn pass_on(mut from: impl Read, to: &mut (dyn Write + Send)) -> io::Result<()> {
     }
 }
 
-/// Waits until both streams ended: the emulator holds them until it is gone. Meanwhile looks at the guest.
-fn wait(ends: &mpsc::Receiver<io::Result<()>>, timeout: Duration, look: &mut dyn FnMut()) -> End {
+/// Waits until both streams ended: the emulator holds them until it is gone. Meanwhile looks at the guest, which does not run any
+/// more where a look returns why.
+fn wait(
+    ends: &mpsc::Receiver<io::Result<()>>,
+    timeout: Duration,
+    look: &mut dyn FnMut() -> Option<String>,
+) -> End {
     let start = Instant::now();
     let mut open = 2;
-    look();
+    let mut failure = look();
     while open > 0 {
+        if let Some(why) = failure {
+            return End::Kvm(why);
+        }
         let left = timeout.saturating_sub(start.elapsed());
         match ends.recv_timeout(left.min(LOOK)) {
             Ok(Ok(())) => open -= 1,
             Ok(Err(error)) => return End::Output(error),
             Err(mpsc::RecvTimeoutError::Timeout) if left <= LOOK => return End::TimedOut,
-            Err(mpsc::RecvTimeoutError::Timeout) => look(),
+            Err(mpsc::RecvTimeoutError::Timeout) => failure = look(),
             Err(mpsc::RecvTimeoutError::Disconnected) => return End::Ended,
         }
     }
@@ -202,7 +217,7 @@ fn stage(folder: &Path) -> Stage {
 }
 
 /// The last bytes of a file; nothing when it cannot be read.
-fn tail(path: &Path) -> Vec<u8> {
+pub(crate) fn tail(path: &Path) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {
         let length = fs::metadata(path)?.len();
         let mut file = File::open(path)?;
@@ -226,7 +241,7 @@ mod tests {
         let emulator = ["sh".into(), "-c".into(), script.into()];
         let path = std::env::var("PATH").unwrap();
         let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut stdout, &mut stderr);
-        let report = run(&folder, &emulator, &path, timeout, streams, &mut |_| {}).unwrap();
+        let report = run(&folder, &emulator, &path, (timeout, None), streams, &mut |_| {}).unwrap();
         (report, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), folder.exists())
     }
 
@@ -280,7 +295,8 @@ mod tests {
         let emulator = ["sh".into(), "-c".into(), "echo out > /dev/fd/3; sleep 1000".into()];
         let path = std::env::var("PATH").unwrap();
         let mut stderr = Vec::new();
-        let report = run(&folder, &emulator, &path, LONG, (&mut Full, &mut stderr), &mut |_| {}).unwrap();
+        let report =
+            run(&folder, &emulator, &path, (LONG, None), (&mut Full, &mut stderr), &mut |_| {}).unwrap();
         assert!(matches!(report.end, End::Output(error) if error.kind() == io::ErrorKind::StorageFull));
         assert!(!folder.exists());
     }
@@ -309,7 +325,7 @@ mod tests {
         let emulator = ["sh".into(), "-c".into(), script.into()];
         let path = std::env::var("PATH").unwrap();
         let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut Vec::new(), &mut Vec::new());
-        let report = run(&folder, &emulator, &path, LONG, streams, &mut watch).unwrap();
+        let report = run(&folder, &emulator, &path, (LONG, None), streams, &mut watch).unwrap();
         assert_eq!(report.status, Some(0));
         assert_eq!(heard, [Stage::Emulator, Stage::Kernel, Stage::Init, Stage::Command]);
     }

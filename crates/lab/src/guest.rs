@@ -10,6 +10,7 @@ use std::time::Duration;
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, quote};
 
+use crate::accelerator::{self, Engine, EngineChoice, EngineTaken, Engines};
 use crate::arch::Arch;
 use crate::console::{self, Tail};
 use crate::counting::{Counting, CountsError};
@@ -33,10 +34,12 @@ const MODULES: &str = "/lib/modules";
 const SCRATCH: &str = "scratch";
 /// The file of a guest's disk, in the folder of a run.
 const DISK: &str = "disk";
-/// The CPU: all that QEMU can emulate but a fifth level of page tables, which makes each way through them longer, and
+/// The CPU with TCG: all that QEMU can emulate but a fifth level of page tables, which makes each way through them longer, and
 /// fast string operations: a kernel that sees these fills and copies pages byte by byte, which an emulator does at a third of
 /// the speed of words.
 const CPU: &str = "max,la57=off,erms=off,fsrm=off";
+/// The CPU with KVM: that of the host.
+const HOST_CPU: &str = "host";
 /// The kernel's command line: its console; its messages, which cost no time that could be measured, and a guest that
 /// hangs has nothing else to say; the end when it panics. Where the host gives the emulator no time for a while, the check
 /// of the timer finds none, and the kernel panics. A guest needs no protection, and an emulator has no quick way
@@ -49,7 +52,7 @@ const MOST_APPENDED: usize = 1024;
 /// How often a guest is booted at most when the emulator fails before the command started.
 const ATTEMPTS: u32 = 4;
 
-/// How QEMU runs the CPUs of a guest.
+/// How TCG runs the CPUs of a guest. With KVM each of them has a thread of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Threads {
     /// All CPUs take turns on one thread of the host. Slower for parallel programs, and free of the
@@ -94,6 +97,17 @@ pub struct Guest {
     pub timeout: Duration,
     /// How its CPUs are run.
     pub threads: Threads,
+    /// Engine that runs them; TCG unless another choice is made.
+    pub engines: Engines,
+}
+
+/// A message about a guest that starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootEvent<'a> {
+    /// How far it is, several times a second until its command runs.
+    Stage(Stage),
+    /// The engine that runs it: TCG before it starts, KVM once it has been seen to work.
+    Engine(&'a EngineTaken),
 }
 
 /// Result of a command in a guest.
@@ -121,6 +135,9 @@ pub enum GuestError {
     /// It ended, and its counts are missing or wrong.
     #[error("the cache lines were not counted: {source}; the command's exit status is {status}")]
     Counts { status: i32, source: CountsError },
+    /// KVM was demanded, or it ran the command and failed.
+    #[error("KVM cannot run this guest: {reason} (--engine=tcg needs no KVM)")]
+    Kvm { reason: String },
     /// The scratch folder cannot be shared.
     #[error("the scratch folder {} cannot be shared with the guest: {}", quote(&path.to_string_lossy()), io_words(source))]
     Scratch { path: PathBuf, source: io::Error },
@@ -184,6 +201,7 @@ impl Guest {
             variables,
             timeout: Duration::from_secs(600),
             threads: Threads::default(),
+            engines: Engines::default(),
         }
     }
 
@@ -211,7 +229,7 @@ impl Guest {
         self.stream_watched(command, stdout, stderr, &mut |_| {})
     }
 
-    /// As [`Guest::stream`]; `watch` hears several times a second how far the guest is, until its command
+    /// As [`Guest::stream`]; `watch` hears which engine the guest has, and several times a second how far it is, until its command
     /// runs.
     ///
     /// # Errors
@@ -221,12 +239,12 @@ impl Guest {
         command: &[OsString],
         stdout: &mut (dyn Write + Send),
         stderr: &mut (dyn Write + Send),
-        watch: &mut dyn FnMut(Stage),
+        watch: &mut dyn FnMut(BootEvent<'_>),
     ) -> Result<i32, GuestError> {
         judge(self.boot(None, command, (stdout, stderr), watch)?, self.timeout)
     }
 
-    /// Boots the guest until it ends, again where the emulator failed before the command started.
+    /// Boots the guest until it ends; again where the emulator failed before the command started, and with TCG where KVM did.
     ///
     /// # Errors
     /// It cannot be started.
@@ -235,20 +253,47 @@ impl Guest {
         counting: Option<&Counting>,
         command: &[OsString],
         (stdout, stderr): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
-        watch: &mut dyn FnMut(Stage),
+        watch: &mut dyn FnMut(BootEvent<'_>),
     ) -> Result<BootReport, GuestError> {
         if command.is_empty() {
             return Err(GuestError::NoCommand);
         }
         let append = appended(&self.append)?;
+        let mut taken = self.first_engine(counting)?;
+        let mut is_known = false;
         let mut attempt = 1;
         loop {
+            if taken.engine == Engine::Tcg && !is_known {
+                watch(BootEvent::Engine(&taken));
+                is_known = true;
+            }
             let folder = self.prepare(counting, command)?;
-            let emulator = self.emulator(counting, &append);
+            let emulator = self.emulator(taken.engine, counting, &append);
             let path = &self.tools.path;
             let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut *stdout, &mut *stderr);
-            let report = engine::run(folder.path(), &emulator, path, self.timeout, streams, watch)
+            let guard = (taken.engine == Engine::Kvm).then(|| self.engines.guard());
+            let mut watch_run = |stage| {
+                if stage == Stage::Command && !is_known {
+                    watch(BootEvent::Engine(&taken));
+                    is_known = true;
+                }
+                watch(BootEvent::Stage(stage));
+            };
+            let limits = (self.timeout, guard);
+            let report = engine::run(folder.path(), &emulator, path, limits, streams, &mut watch_run)
                 .map_err(GuestError::Start)?;
+            if report.started && !is_known {
+                watch(BootEvent::Engine(&taken));
+            }
+            if taken.engine == Engine::Kvm && !report.started {
+                if let Some(reason) = kvm_failure(&report) {
+                    if self.engines.choice == EngineChoice::Kvm {
+                        return Err(GuestError::Kvm { reason });
+                    }
+                    taken = self.engines.after_failure(reason);
+                    continue;
+                }
+            }
             let again = attempt < ATTEMPTS
                 && !report.started
                 && matches!(report.end, End::Ended)
@@ -258,6 +303,19 @@ impl Guest {
             }
             attempt += 1;
         }
+    }
+
+    /// The engine to begin with.
+    ///
+    /// # Errors
+    /// KVM is demanded and cannot be had.
+    fn first_engine(&self, counting: Option<&Counting>) -> Result<EngineTaken, GuestError> {
+        let follows = self.qemu_arguments.iter().any(|word| word == "-icount");
+        let demand = match counting {
+            Some(_) => Some("cache lines are counted by TCG alone"),
+            None => follows.then_some("time that follows instructions (-icount) needs TCG"),
+        };
+        self.engines.first(Arch::X86, demand).map_err(|reason| GuestError::Kvm { reason })
     }
 
     /// Makes the folder of a run, with what the guest starts.
@@ -329,7 +387,7 @@ impl Guest {
     }
 
     /// The command line of QEMU, to be started in the folder of a run.
-    fn emulator(&self, counting: Option<&Counting>, append: &[&str]) -> Vec<OsString> {
+    fn emulator(&self, engine: Engine, counting: Option<&Counting>, append: &[&str]) -> Vec<OsString> {
         let mut devices = Vec::new();
         let mut add = |option, value| devices.push((option, value));
         let scratch = self.scratch.as_ref().map(|_| (init_script::SCRATCH_TAG, SCRATCH, ""));
@@ -351,16 +409,19 @@ impl Guest {
             add("-device", format!("virtio-blk-pci,drive={DISK}"));
         }
         devices.extend(counting.map(Counting::option));
-        let threads = match self.threads {
-            Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
-            _ => "single",
+        let (accelerator, cpu) = match (engine, self.threads) {
+            (Engine::Kvm, _) => ("kvm", HOST_CPU),
+            (_, Threads::PerCpu) if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => {
+                ("tcg,thread=multi", CPU)
+            }
+            _ => ("tcg,thread=single", CPU),
         };
         let emulator = Emulator {
             qemu: &self.tools.qemu,
             kernel: &self.kernel.image,
             machine: "q35",
-            cpu: CPU,
-            threads,
+            cpu,
+            accelerator,
             words: WORDS,
             append,
             devices,
@@ -392,6 +453,21 @@ pub(crate) fn appended(texts: &[String]) -> Result<Vec<&str>, GuestError> {
     Err(GuestError::Append { words: words.join(" "), reason })
 }
 
+/// Why KVM did not bring a guest to its command; `None` where the reason is another one.
+fn kvm_failure(report: &BootReport) -> Option<String> {
+    match &report.end {
+        End::Kvm(why) => Some(why.clone()),
+        // TCG would take even longer, and would not pass the output on either.
+        End::TimedOut | End::Output(_) => None,
+        End::Ended => {
+            let panic =
+                console::panic(&report.console).map(|(why, _)| format!("the guest's kernel panicked: {why}"));
+            let reason = panic.or_else(|| accelerator::reason(&report.log));
+            Some(reason.unwrap_or_else(|| "QEMU ended before the guest's init reported".to_owned()))
+        }
+    }
+}
+
 /// The exit status of a guest's command.
 ///
 /// # Errors
@@ -402,6 +478,9 @@ pub(crate) fn judge(report: BootReport, timeout: Duration) -> Result<i32, GuestE
     }
     if let Some(status) = report.status {
         return Ok(status);
+    }
+    if let End::Kvm(reason) = report.end {
+        return Err(GuestError::Kvm { reason });
     }
     if let Some((reason, console)) = console::panic(&report.console) {
         return Err(GuestError::Panicked { reason, console });
@@ -414,176 +493,4 @@ pub(crate) fn judge(report: BootReport, timeout: Duration) -> Result<i32, GuestE
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::Limits;
-    use nodewise_machine::spec;
-
-    /// A guest whose QEMU runs a shell script in the folder of a run; `$HERE` is a folder that
-    /// outlives it.
-    fn guest(folder: &Path, script: &str) -> Guest {
-        let image = folder.join("script");
-        fs::write(&image, script).unwrap();
-        let qemu = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/qemu");
-        let layout = Layout::new(&spec::machine("(1c 1G)").unwrap(), &Limits::default()).unwrap();
-        let path = std::env::var("PATH").unwrap();
-        Guest::new(layout, Kernel { image, release: None }, Tools { qemu, busybox: "/bin/sh".into(), path })
-    }
-
-    fn run(script: &str) -> Result<Output, String> {
-        let folder = tempfile::tempdir().unwrap();
-        guest(folder.path(), script).run(&["true".into()]).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn the_commands_status_and_output_come_back() {
-        let output = run("echo out >&3; echo err >&4; : > share/started; echo 9 > share/status").unwrap();
-        assert_eq!(output, Output { status: 9, stdout: b"out\n".to_vec(), stderr: b"err\n".to_vec() });
-    }
-
-    #[test]
-    fn a_boot_that_the_emulator_spoiled_is_repeated() {
-        let fault = "echo \"qemu: x.c:1: f: Assertion \\`a' failed.\" >&2; exit 1";
-        let twice = format!(
-            "[ -e $HERE/b ] && {{ echo 0 > share/status; exit 0; }}\n\
-             [ -e $HERE/a ] && : > $HERE/b\n: > $HERE/a\n{fault}"
-        );
-        assert_eq!(run(&twice).unwrap().status, 0);
-        let always = run(&format!("echo x >> $HERE/count; {fault}")).unwrap_err();
-        assert_eq!(
-            always,
-            "the guest ended without a result; QEMU says:\n    qemu: x.c:1: f: Assertion `a' failed."
-        );
-    }
-
-    #[test]
-    fn a_command_is_never_started_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = ": > share/started; echo x >> $HERE/count\n\
-                      echo \"qemu: x.c:1: f: Assertion \\`a' failed.\" >&2; exit 1";
-        guest(folder.path(), script).run(&["true".into()]).unwrap_err();
-        assert_eq!(fs::read_to_string(folder.path().join("count")).unwrap(), "x\n");
-    }
-
-    #[test]
-    fn failures_are_told_apart() {
-        assert_eq!(
-            run("echo 'Kernel panic - not syncing: why' > console").unwrap_err(),
-            "the guest's kernel panicked: why; its console:\n    Kernel panic - not syncing: why"
-        );
-        assert_eq!(
-            run("echo no such device >&2; echo booting > console").unwrap_err(),
-            "the guest ended without a result; QEMU says:\n    no such device; the end of its console:\n    booting"
-        );
-        assert_eq!(run("exit 0").unwrap_err(), "the guest ended without a result");
-        let folder = tempfile::tempdir().unwrap();
-        let mut slow = guest(folder.path(), "exec sleep 1000");
-        slow.timeout = Duration::from_millis(1);
-        let error = slow.run(&["true".into()]).unwrap_err().to_string();
-        assert_eq!(error, "the guest was stopped after 0.001 s");
-    }
-
-    #[test]
-    fn what_cannot_be_passed_on_is_refused_before_anything_starts() {
-        let folder = tempfile::tempdir().unwrap();
-        let refuse = |change: &dyn Fn(&mut Guest), command: &[OsString], expected: &str| {
-            let mut guest = guest(folder.path(), "echo started > $HERE/started");
-            change(&mut guest);
-            assert_eq!(guest.run(command).unwrap_err().to_string(), expected);
-            assert!(!folder.path().join("started").exists());
-        };
-        let command = ["true".into()];
-        refuse(&|_| {}, &[], "a guest needs a command to run");
-        refuse(
-            &|guest| guest.append = vec!["a=\"b c\"".into()],
-            &command,
-            "\"a=\"b c\"\" cannot be added to the kernel's command line: quotes cannot be passed",
-        );
-        refuse(
-            &|guest| guest.append = vec!["a -- b".into()],
-            &command,
-            "\"a -- b\" cannot be added to the kernel's command line: what follows \"--\" would go to the \
-             guest's init",
-        );
-        refuse(
-            &|guest| guest.append = vec!["x".repeat(1024)],
-            &command,
-            &format!(
-                "\"{}…\" cannot be added to the kernel's command line: more than 1024 bytes do not fit",
-                "x".repeat(80)
-            ),
-        );
-        refuse(
-            &|guest| guest.scratch = Some("/no/such/folder".into()),
-            &command,
-            "the scratch folder \"/no/such/folder\" cannot be shared with the guest: no such file or directory",
-        );
-    }
-
-    #[test]
-    fn qemu_gets_the_kernel_the_folders_and_the_nodes() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut guest = guest(folder.path(), "");
-        guest.kernel.image = "/kernels/vmlinuz".into();
-        guest.scratch = Some(folder.path().to_owned());
-        guest.qemu_arguments = vec!["-device".into(), "pxb-pcie".into()];
-        let words = guest.emulator(None, &["numa=fake=4"]).into_iter().skip(1);
-        let line = words.map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ");
-        assert_eq!(
-            line,
-            "-kernel /kernels/vmlinuz -machine q35 -cpu max,la57=off,erms=off,fsrm=off -accel tcg,thread=single -display none -initrd \
-             initramfs -append console=ttyS0 loglevel=7 panic=-1 no_timer_check mitigations=off numa=fake=4 \
-             -chardev file,id=console,path=console -serial chardev:console \
-             -fsdev local,id=root,path=/,security_model=none,multidevs=remap,readonly=on \
-             -device virtio-9p-pci,fsdev=root,mount_tag=root \
-             -fsdev local,id=run,path=share,security_model=none,multidevs=remap \
-             -device virtio-9p-pci,fsdev=run,mount_tag=run \
-             -fsdev local,id=scratch,path=scratch,security_model=none,multidevs=remap \
-             -device virtio-9p-pci,fsdev=scratch,mount_tag=scratch -device virtio-serial-pci \
-             -chardev file,id=stdout,path=/dev/fd/3 -device virtserialport,chardev=stdout,name=stdout \
-             -chardev file,id=stderr,path=/dev/fd/4 -device virtserialport,chardev=stderr,name=stderr \
-             -chardev file,id=dev_stdout,path=/dev/fd/3 -device virtserialport,chardev=dev_stdout,name=dev_stdout \
-             -chardev file,id=dev_stderr,path=/dev/fd/4 -device virtserialport,chardev=dev_stderr,name=dev_stderr \
-             -nodefaults -no-reboot -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1 -object \
-             memory-backend-ram,id=node0,size=1024M -numa node,nodeid=0,cpus=0-0,memdev=node0 -numa \
-             dist,src=0,dst=0,val=10 -device pxb-pcie"
-        );
-    }
-
-    #[test]
-    fn a_disk_is_an_empty_file_of_its_size() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut guest = guest(folder.path(), "stat -c '%s %b' disk >&3; echo 0 > share/status");
-        guest.disk = Some(Bytes::from_gib(1));
-        let words = guest.emulator(None, &[]).into_iter().map(|word| word.into_string().unwrap());
-        let line = words.collect::<Vec<_>>().join(" ");
-        assert!(
-            line.contains(
-                "-drive file=disk,if=none,id=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk"
-            ),
-            "{line}"
-        );
-        assert_eq!(guest.run(&["true".into()]).unwrap().stdout, b"1073741824 0\n");
-    }
-
-    #[test]
-    fn a_firmware_without_nodes_has_memory_and_cpus_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut guest = guest(folder.path(), "");
-        guest.nodes = FirmwareNodes::Missing;
-        let words = guest.emulator(None, &[]).into_iter().map(|word| word.into_string().unwrap());
-        let line = words.collect::<Vec<_>>().join(" ");
-        assert!(line.ends_with("-no-reboot -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1"), "{line}");
-    }
-
-    #[test]
-    fn a_guest_has_its_first_script_and_shell_behind_an_early_archive() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut guest = guest(folder.path(), "cat initramfs >&3; echo 0 > share/status");
-        guest.early = b"early".to_vec();
-        let archive = guest.run(&["true".into()]).unwrap().stdout;
-        assert!(archive.starts_with(b"early070701"));
-        let has = |part: &[u8]| archive.windows(part.len()).any(|window| window == part);
-        assert!(has(b"bin/busybox\0") && has(b"\x7fELF") && has(b"switch_root"));
-    }
-}
+mod tests;

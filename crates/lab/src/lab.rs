@@ -1,5 +1,6 @@
 //! The lab as a whole: what was fetched and installed, ready to build guests.
 
+use crate::accelerator::Engines;
 use crate::arch::Arch;
 use crate::cache::{Cache, CacheError};
 use crate::guest::Guest;
@@ -29,6 +30,8 @@ pub struct Lab {
     pub tools: Tools,
     /// The kernel that its guests boot.
     pub kernel: Kernel,
+    /// Engine that runs its guests; TCG unless another choice is made.
+    pub engines: Engines,
 }
 
 impl Lab {
@@ -38,7 +41,11 @@ impl Lab {
     /// Something is missing; the message names it and the command that fetches it.
     pub fn find(choice: &KernelChoice) -> Result<Self, LabError> {
         let cache = Cache::locate()?;
-        Ok(Self { tools: Tools::find()?, kernel: Kernel::find(&cache, choice, Arch::X86)? })
+        Ok(Self {
+            tools: Tools::find()?,
+            kernel: Kernel::find(&cache, choice, Arch::X86)?,
+            engines: Engines::default(),
+        })
     }
 
     /// The lab for a test that needs it. `Err` is the one line to print when the test cannot run
@@ -55,7 +62,9 @@ impl Lab {
 
     /// A guest with these nodes.
     pub fn guest(&self, layout: Layout) -> Guest {
-        Guest::new(layout, self.kernel.clone(), self.tools.clone())
+        let mut guest = Guest::new(layout, self.kernel.clone(), self.tools.clone());
+        guest.engines = self.engines.clone();
+        guest
     }
 }
 

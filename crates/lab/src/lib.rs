@@ -10,6 +10,7 @@
 //! - `qemu.rs` from a layout to QEMU's arguments
 //! - `cache.rs`, `kernel.rs`, `tools.rs` where the fetched parts are, which kernel, which programs
 //! - `lab.rs` all of these found at once, also for tests
+//! - `accelerator.rs` KVM or TCG: which engine runs a guest, and whether KVM does
 //! - `guest.rs` a guest and a command in it; `engine.rs` one boot and its end; `stage.rs` the stage of a start; `console.rs`
 //!   the messages of a failed guest
 //! - `initramfs.rs` the first file system, which its kernel unpacks into memory; `modules.rs` what it needs of the kernel's
@@ -19,6 +20,7 @@
 //!   host: their first program is `init.rs`, built as `lab-init`
 #![forbid(unsafe_code)]
 
+pub mod accelerator;
 pub mod arch;
 #[cfg(any(test, feature = "arm64"))]
 pub mod arm64;
@@ -39,11 +41,12 @@ pub mod script;
 pub mod stage;
 pub mod tools;
 
+pub use accelerator::{Engine, EngineChoice, EngineTaken, Engines};
 pub use arch::Arch;
 pub use cache::Cache;
 pub use counted::Counted;
 pub use counting::{Counting, Counts, PrivateCache};
-pub use guest::{Guest, GuestError, Output, Threads};
+pub use guest::{BootEvent, Guest, GuestError, Output, Threads};
 pub use kernel::{Kernel, KernelChoice, TESTED_VERSIONS};
 pub use lab::{Lab, LabError};
 pub use layout::{Layout, Limits};

@@ -26,8 +26,8 @@ pub(crate) struct Emulator<'a> {
     pub kernel: &'a Path,
     pub machine: &'static str,
     pub cpu: &'static str,
-    /// Threads of the host for the CPUs: `single`, `multi`.
-    pub threads: &'static str,
+    /// The engine, with its settings.
+    pub accelerator: &'static str,
     /// The kernel's command line, and words to add to it.
     pub words: &'static str,
     pub append: &'a [&'a str],
@@ -47,7 +47,7 @@ impl Emulator<'_> {
         let mut add = |option: &str, value: &str| line.extend([option.into(), value.into()]);
         add("-machine", self.machine);
         add("-cpu", self.cpu);
-        add("-accel", &format!("tcg,thread={}", self.threads));
+        add("-accel", self.accelerator);
         add("-display", "none");
         add("-initrd", engine::ARCHIVE);
         let words: Vec<&str> = [self.words].iter().chain(self.append).copied().collect();

@@ -10,7 +10,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use nodewise_lab::layout::{GuestNode, Layout, Limits};
-use nodewise_lab::{Guest, GuestError, KernelChoice, Lab};
+use nodewise_lab::{
+    BootEvent, Engine, EngineChoice, EngineTaken, Engines, Guest, GuestError, KernelChoice, Lab,
+};
 use nodewise_machine::{Machine, spec};
 
 /// The lab, or `None` after saying in one line why it is missing.
@@ -218,6 +220,33 @@ fn a_guest_that_is_stopped_leaves_nothing() {
     assert!(matches!(error, GuestError::TimedOut { .. }), "{error}");
     assert!(error.to_string().starts_with("the guest was stopped after 4 s"), "{error}");
     assert!(!runs(OsStr::new(&mark)), "QEMU outlives its guest");
+}
+
+/// With the KVM of this machine, or with TCG and the reason.
+#[test]
+fn a_guest_starts_whether_kvm_works_or_not() {
+    let Some(lab) = lab("a_guest_starts_whether_kvm_works_or_not") else { return };
+    let mut guest = guest(&lab, "2x(1c 512M); dist=20");
+    guest.engines = Engines::new(EngineChoice::Auto);
+    let mut engines: Vec<EngineTaken> = Vec::new();
+    let mut watch = |event: BootEvent<'_>| {
+        if let BootEvent::Engine(taken) = event {
+            engines.push(taken.clone());
+        }
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let ask = words(["sh", "-c", "cat /sys/devices/system/node/online; grep -c -w ^processor /proc/cpuinfo"]);
+    let status = guest.stream_watched(&ask, &mut stdout, &mut stderr, &mut watch).expect("the guest boots");
+    assert_eq!((status, String::from_utf8_lossy(&stdout).as_ref()), (0, "0-1\n2\n"));
+    let [taken] = &engines[..] else { panic!("one engine is named: {engines:?}") };
+    let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    let start = match (&opened, taken.engine) {
+        (Ok(_), Engine::Kvm) => "/dev/kvm can be opened",
+        (Ok(_), Engine::Tcg) => "KVM failed: ",
+        (Err(_), _) => "/dev/kvm: ",
+    };
+    assert!(taken.reason.starts_with(start), "{taken}");
+    let _ = writeln!(std::io::stderr(), "a_guest_starts_whether_kvm_works_or_not: engine: {taken}");
 }
 
 #[test]

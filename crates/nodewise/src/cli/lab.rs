@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nodewise_conformance::ScriptKind;
-use nodewise_lab::KernelChoice;
+use nodewise_lab::{EngineChoice, KernelChoice};
 use nodewise_machine::{Bytes, KernelRelease, duration};
 use nodewise_view::digest::line_counts::LocalDemand;
 
@@ -49,6 +49,10 @@ pub struct Lab {
     /// Kernel image, or the release of one that cargo xtask lab-setup fetched, such as 6.12
     #[arg(long, value_name = "FILE|VERSION")]
     pub kernel: Option<KernelChoice>,
+    /// Engine that executes the guest's instructions: kvm (the host's CPUs), tcg (emulation), or auto (kvm where it works, else tcg);
+    /// counting takes tcg
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true)]
+    pub engine: LabEngine,
     /// Directory that the guest may write to [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
@@ -97,6 +101,24 @@ pub struct Lab {
 pub enum CountBy {
     /// Source lines and functions of programs
     Line,
+}
+
+/// Engines of guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LabEngine {
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+impl From<LabEngine> for EngineChoice {
+    fn from(engine: LabEngine) -> Self {
+        match engine {
+            LabEngine::Auto => Self::Auto,
+            LabEngine::Kvm => Self::Kvm,
+            LabEngine::Tcg => Self::Tcg,
+        }
+    }
 }
 
 /// A check of a kernel.

@@ -12,12 +12,14 @@ use std::io;
 
 use nodewise_experiment::shell;
 use nodewise_lab::layout::LayoutError;
-use nodewise_lab::{Arch, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu};
+use nodewise_lab::{
+    Arch, BootEvent, EngineChoice, Engines, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu,
+};
 use nodewise_machine::{Bytes, Machine};
 use nodewise_source::Detail;
 
 use crate::cli::Global;
-use crate::cli::lab::Lab;
+use crate::cli::lab::{Lab, LabEngine};
 use crate::failure::{Failure, NOT_STARTED, Outcome};
 use crate::measuring::line::{BehindLine, ProgressLine};
 use crate::{input, output};
@@ -33,15 +35,23 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     if args.check.check {
         return check::run(args, global);
     }
+    if args.count && args.engine == LabEngine::Kvm {
+        return Err(fail(
+            "--engine=kvm and --count cannot be used together: cache lines are counted by QEMU's own engine, tcg",
+        ));
+    }
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full);
     let machine = input.map_err(|failure| fail(failure.message))?.machine;
     let layout = planned(&machine, args.cpus, args.memory).map_err(fail)?;
     if args.dry_run {
-        output::print(&describe(&layout))?;
+        let engine = Engines::new(args.engine.into()).first(Arch::X86, None);
+        let engine = engine.map_err(|reason| fail(GuestError::Kvm { reason }))?;
+        output::print(&describe(&layout, &engine.to_string()))?;
         return Ok(0);
     }
     let choice = args.kernel.clone().unwrap_or_default();
-    let parts = Parts::find(&choice).map_err(fail)?;
+    let mut parts = Parts::find(&choice).map_err(fail)?;
+    parts.engines = Engines::new(if args.count { EngineChoice::Tcg } else { args.engine.into() });
     let mut guest = parts.guest(layout);
     guest.append.clone_from(&args.append);
     guest.scratch.clone_from(&args.scratch);
@@ -77,10 +87,16 @@ fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
     guest.stream_watched(command, &mut stdout, &mut stderr, &mut watch(&line))
 }
 
-/// Shows in a line how far a guest is.
-pub fn watch(line: &ProgressLine) -> impl FnMut(Stage) {
+/// Shows in a line how far a guest is, and says which engine was chosen for it.
+pub fn watch(line: &ProgressLine) -> impl FnMut(BootEvent<'_>) {
     let mut before = None;
-    move |stage| {
+    move |event| {
+        let stage = match event {
+            BootEvent::Stage(stage) => stage,
+            // An engine that was asked for needs no word.
+            BootEvent::Engine(taken) if taken.reason.is_empty() => return,
+            BootEvent::Engine(taken) => return line.say(&format!("engine: {taken}")),
+        };
         if stage == Stage::Command {
             line.clear();
         } else if before.replace(stage) == Some(stage) {
@@ -92,7 +108,7 @@ pub fn watch(line: &ProgressLine) -> impl FnMut(Stage) {
 }
 
 /// The guest in words, then QEMU's options for it.
-fn describe(layout: &Layout) -> String {
+fn describe(layout: &Layout, engine: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for node in &layout.nodes {
         let cpus = if node.cpus.is_empty() { "no CPUs".to_owned() } else { format!("CPUs {}", node.cpus) };
@@ -104,6 +120,7 @@ fn describe(layout: &Layout) -> String {
         };
         lines.push(format!("node {}: {cpus}, {memory}{twin}", node.id));
     }
+    lines.push(format!("engine: {engine}"));
     lines.push(format!("qemu {}", shell::shown(qemu::arguments(layout, Arch::X86))));
     lines.join("\n") + "\n"
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_measure::survey::Progress;
 
-use crate::progress;
+use crate::{output, progress};
 
 /// The line. It is gone when this is dropped.
 pub struct ProgressLine {
@@ -56,6 +56,11 @@ impl ProgressLine {
             phase.seconds = seconds;
             self.bar.set_message(words(&shown));
         }
+    }
+
+    /// Says something on standard error, above the line.
+    pub fn say(&self, text: &str) {
+        self.bar.suspend(|| output::say(text));
     }
 
     /// Takes the line away.

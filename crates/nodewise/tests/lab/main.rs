@@ -272,6 +272,7 @@ fn command_finds_differences() -> Result<(), Failed> {
     command.args([
         "lab",
         "--check",
+        "--engine=tcg",
         "--json",
         "--model=6.1",
         "--scripts=2",

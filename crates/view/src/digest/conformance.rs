@@ -24,6 +24,8 @@ pub struct CheckedMachine {
     /// Words for its kernel's command line, and for QEMU.
     pub append: Option<String>,
     pub qemu: Option<String>,
+    /// The engine of its guest, `kvm` or `tcg`; `None` where none started.
+    pub engine: Option<&'static str>,
     /// By number.
     pub scripts: Vec<CheckedScript>,
     /// The time that the guest took, boot included.

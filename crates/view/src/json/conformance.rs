@@ -49,6 +49,7 @@ struct MachineJson<'a> {
     spec: &'a str,
     append: Option<&'a str>,
     qemu: Option<&'a str>,
+    engine: Option<&'static str>,
     seconds: u64,
     scripts: Vec<ScriptJson<'a>>,
 }
@@ -115,6 +116,7 @@ fn machine(machine: &CheckedMachine) -> MachineJson<'_> {
         spec: &machine.spec,
         append: machine.append.as_deref(),
         qemu: machine.qemu.as_deref(),
+        engine: machine.engine,
         seconds: machine.seconds,
         scripts: machine.scripts.iter().map(script).collect(),
     }

@@ -10,10 +10,13 @@ use crate::digest::line_counts::{
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.lines/1";
+/// The engine of the guest: nothing but TCG shows a plugin the accesses of a guest.
+pub(super) const ENGINE: &str = "tcg";
 
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
+    engine: &'static str,
     line_bytes: u64,
     cache: CacheJson,
     lines: u64,
@@ -183,6 +186,7 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
     };
     pretty(&Document {
         schema: SCHEMA,
+        engine: ENGINE,
         line_bytes: LINE,
         cache,
         lines: all.all,

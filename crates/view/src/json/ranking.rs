@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::{Bytes, NodeId};
 use serde::{Deserialize, Serialize};
 
+use super::line_counts::ENGINE;
 use super::reading::{Saved, items, node};
 use super::{pretty, rounded};
 use crate::digest::line_counts::{LINE, LineCell, LineCounts, LineThread, OWN, SIZES};
@@ -25,6 +26,8 @@ const MOST_LINES: u64 = 1 << 40;
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,
+    #[serde(default)]
+    engine: String,
     line_bytes: u64,
     cache: CacheJson,
     /// Nodes of the guest that have CPUs, with the number of them.
@@ -127,6 +130,7 @@ pub fn ranking(ranking: &Ranking, guest: &CountedIn) -> String {
         |uncounted: &Uncounted| UncountedJson { name: uncounted.name.clone(), why: uncounted.why.clone() };
     pretty(&Document {
         schema: SCHEMA.to_owned(),
+        engine: ENGINE.to_owned(),
         line_bytes: LINE,
         cache,
         cpu_nodes: guest.guest_cpus.iter().map(cpu_node).collect(),

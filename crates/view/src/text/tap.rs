@@ -170,6 +170,7 @@ mod tests {
             spec: "2x(1c 512M)".to_owned(),
             append: Some("numa=fake=2".to_owned()),
             qemu: None,
+            engine: Some("tcg"),
             scripts,
             seconds: 31,
         };

@@ -10,7 +10,7 @@ use nodewise_conformance::outcome::REPEATS;
 use nodewise_conformance::{Found, Outcome as Played, ScriptId, ScriptKind, Tally};
 use nodewise_lab::kernel::TESTED_VERSIONS;
 use nodewise_lab::script::PROGRAMS_FOLDER;
-use nodewise_lab::{Guest, Lab as Parts, Layout, Limits, Stage, modules};
+use nodewise_lab::{BootEvent, EngineTaken, Engines, Guest, Lab as Parts, Layout, Limits, Stage, modules};
 use nodewise_machine::printable::{io_words, printable};
 use nodewise_machine::{Bytes, KernelRelease, Machine, spec};
 use nodewise_model::Release;
@@ -62,7 +62,8 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     }
     let file = folder.map(|folder| Destination::from(folder.join(RESULT).into_os_string()));
     output::destination::check([&file])?;
-    let parts = Parts::find(&args.kernel.clone().unwrap_or_default()).map_err(fail)?;
+    let mut parts = Parts::find(&args.kernel.clone().unwrap_or_default()).map_err(fail)?;
+    parts.engines = Engines::new(args.engine.into());
     let machines = if is_named { vec![named(args, global)?] } else { drawn(args)? };
     let kernel = parts.kernel.release.clone().or_else(|| image_release(&parts.kernel.image));
     let followed = options.model.as_ref().or(kernel.as_ref());
@@ -78,8 +79,9 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     let show = |text: String| if args.json { Ok(()) } else { output::print(&text) };
     show(text::tap::head(&check, machines.len() as u64 * options.scripts * options.kind.len() as u64))?;
     let mut point = 1;
+    let mut said = None;
     for machine in machines {
-        let machine = play(args, &parts, machine)?;
+        let machine = play(args, &parts, machine, &mut said)?;
         show(text::tap::machine(&machine, point))?;
         point += machine.scripts.len();
         check.machines.push(machine);
@@ -103,6 +105,7 @@ fn named(args: &Lab, global: &Global) -> Result<Checked, Failure> {
         spec: global.machine.clone(),
         append: None,
         qemu: None,
+        engine: None,
         scripts: Vec::new(),
         seconds: 0,
     };
@@ -117,7 +120,7 @@ fn drawn(args: &Lab) -> Result<Vec<Checked>, Failure> {
         let machine = spec::machine(&spec).map_err(|error| Failure::new(crate::failure::INTERNAL, error))?;
         checked(
             args,
-            CheckedMachine { spec, append, qemu, scripts: Vec::new(), seconds: 0 },
+            CheckedMachine { spec, append, qemu, engine: None, scripts: Vec::new(), seconds: 0 },
             &machine,
             number,
         )
@@ -134,8 +137,13 @@ fn checked(args: &Lab, shown: CheckedMachine, machine: &Machine, number: u64) ->
     Ok(Checked { shown, layout, first: number * NUMBERS })
 }
 
-/// Plays the scripts of a machine in a guest.
-fn play(args: &Lab, parts: &Parts, machine: Checked) -> Result<CheckedMachine, Failure> {
+/// Plays the scripts of a machine in a guest, and says which engine it has where that was not said before.
+fn play(
+    args: &Lab,
+    parts: &Parts,
+    machine: Checked,
+    said: &mut Option<EngineTaken>,
+) -> Result<CheckedMachine, Failure> {
     let Checked { shown: mut machine, layout, first } = machine;
     let guest = guest(args, parts, &machine, layout)?;
     let last = first + args.check.scripts - 1;
@@ -148,7 +156,18 @@ fn play(args: &Lab, parts: &Parts, machine: Checked) -> Result<CheckedMachine, F
     let (mut lines, mut complaint) = (Lines::default(), Vec::new());
     let start = Instant::now();
     let mut before = None;
-    let mut watch = |stage| {
+    let mut watch = |event: BootEvent<'_>| {
+        let stage = match event {
+            BootEvent::Stage(stage) => stage,
+            BootEvent::Engine(taken) => {
+                machine.engine = Some(taken.engine.word());
+                if !taken.reason.is_empty() && said.as_ref() != Some(taken) {
+                    line.say(&format!("engine: {taken}"));
+                    *said = Some(taken.clone());
+                }
+                return;
+            }
+        };
         if before.replace(stage) == Some(stage) {
             line.pulse();
         } else if stage == Stage::Command {

@@ -10,7 +10,7 @@ use nodewise_lab::counting::{
     CodePlace, CountedCell, CountedMapping, CountedPart, CountedThread, CountedWrites, MappingKind,
 };
 use nodewise_lab::layout::GuestNode;
-use nodewise_lab::{Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Stage, Threads};
+use nodewise_lab::{BootEvent, Counted, Counting, Counts, Guest, GuestError, Layout, PrivateCache, Threads};
 use nodewise_machine::cache::CacheKind;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Bytes, CpuId, Machine, NodeId};
@@ -125,7 +125,7 @@ impl Count {
         launchers: u32,
         command: &[OsString],
         printed: &mut Vec<u8>,
-        watch: &mut dyn FnMut(Stage),
+        watch: &mut dyn FnMut(BootEvent<'_>),
     ) -> Result<(i32, LineCounts), GuestError> {
         let (mut stdout, mut stderr) = (io::sink(), Tail(printed));
         let counting = Counting { launchers, ..self.counting.clone() };
