@@ -43,6 +43,19 @@ pub struct Access {
     pub at: u32,
 }
 
+/// Whose code accesses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The program's.
+    User = 0,
+    /// The kernel's, while a thread of the program is current.
+    Kernel = 1,
+}
+
+impl Mode {
+    const COUNT: usize = 2;
+}
+
 /// Facts about an address that a CPU accesses.
 pub trait Guest {
     /// The physical address; `None` in memory of devices.
@@ -62,9 +75,9 @@ const NOWHERE: Found = Found { start: 0, end: 0, label: 0, is_shared: false };
 pub struct Cpu {
     /// The smallest first; none before the CPU begins.
     caches: Option<[Cache<'static>; SIZES]>,
-    /// For each phase, [`COUNTS`] numbers for each thread and column of memory; none before a line was counted in it.
-    cells: [Option<&'static mut [u64]>; MOST_PHASES],
-    /// For each phase, lines read for each size of the cache, for each label of a mapping and column of memory.
+    /// For each mode and phase, [`COUNTS`] numbers for each thread and column of memory; none before a line was counted in it.
+    cells: [[Option<&'static mut [u64]>; MOST_PHASES]; Mode::COUNT],
+    /// For each phase, lines that the program read for each size of the cache, for each label of a mapping and column of memory.
     parts: [Option<&'static mut [u64]>; MOST_PHASES],
     /// For each phase, lines read for the machine's size of the cache, for each instruction and column of memory.
     instructions: [Option<&'static mut [u64]>; MOST_PHASES],
@@ -89,7 +102,7 @@ impl Cpu {
     pub const fn new() -> Self {
         Self {
             caches: None,
-            cells: [const { None }; MOST_PHASES],
+            cells: [const { [const { None }; MOST_PHASES] }; Mode::COUNT],
             parts: [const { None }; MOST_PHASES],
             instructions: [const { None }; MOST_PHASES],
             columns: 0,
@@ -155,7 +168,7 @@ impl Cpu {
         }
         if !self.recent.knows(line, is_write) {
             let Some(place) = guest.physical(address) else { return };
-            self.line(place >> 6, access, nodes, guest);
+            self.line(place >> 6, access, Mode::User, nodes, guest);
             let left = self.recent.enter(line, is_write);
             left.into_iter().for_each(|writes| self.writers.add(&writes));
         }
@@ -168,18 +181,41 @@ impl Cpu {
         }
     }
 
+    /// An access of the guest's kernel. Who writes to which bytes is compared for programs alone.
+    #[inline]
+    pub fn kernel_access(&mut self, access: Access, nodes: &Nodes, guest: &impl Guest) {
+        if self.thread.is_none() {
+            return;
+        }
+        let Access { address, bytes, is_write, .. } = access;
+        let (line, last) = (address >> 6, address.wrapping_add(bytes - 1));
+        if line == last >> 6 && self.recent.knows(line, is_write) {
+            return;
+        }
+        let Some(place) = guest.physical(address) else { return };
+        self.line(place >> 6, access, Mode::Kernel, nodes, guest);
+        let left = self.recent.enter(line, is_write);
+        left.into_iter().for_each(|writes| self.writers.add(&writes));
+        // As for the program, what goes over the end of a page is elsewhere.
+        if line != last >> 6 && address >> 12 == last >> 12 {
+            let access = Access { address: last, ..access };
+            self.line((place + (bytes - 1)) >> 6, access, Mode::Kernel, nodes, guest);
+        }
+    }
+
     /// An access that reaches two lines.
     fn access_two(&mut self, access: Access, nodes: &Nodes, guest: &impl Guest) {
         let Access { address, bytes, is_write, at } = access;
         let last = address + (bytes - 1);
         let Some(place) = guest.physical(address) else { return };
-        self.line(place >> 6, access, nodes, guest);
+        self.line(place >> 6, access, Mode::User, nodes, guest);
         if is_write {
             self.written(address, bytes_of(address, bytes), at, guest);
         }
         // What goes over the end of a page is elsewhere in memory, at an address that QEMU does not give.
         if address >> 12 == last >> 12 {
-            self.line((place + (bytes - 1)) >> 6, Access { address: last, ..access }, nodes, guest);
+            let access = Access { address: last, ..access };
+            self.line((place + (bytes - 1)) >> 6, access, Mode::User, nodes, guest);
             if is_write {
                 self.written(last, bytes_of(0, (last & 63) + 1), at, guest);
             }
@@ -206,7 +242,7 @@ impl Cpu {
     }
 
     /// An access to a line of physical memory.
-    fn line(&mut self, line: u64, access: Access, nodes: &Nodes, guest: &impl Guest) {
+    fn line(&mut self, line: u64, access: Access, mode: Mode, nodes: &Nodes, guest: &impl Guest) {
         let (Some(thread), Some(caches)) = (self.thread, &mut self.caches) else { return };
         let outcomes = caches.each_mut().map(|cache| cache.access(line, access.is_write));
         let missed = outcomes.map(|outcome| outcome != Outcome::Hit);
@@ -214,7 +250,7 @@ impl Cpu {
             return;
         }
         let phase = guest.phase(thread);
-        let Some(cells) = self.cells.get_mut(phase) else { return };
+        let Some(cells) = self.cells[mode as usize].get_mut(phase) else { return };
         let cells = cells.get_or_insert_with(|| zeroed(MOST_THREADS * self.columns * COUNTS));
         let row = thread * self.columns;
         for (number, outcome) in outcomes.into_iter().enumerate() {
@@ -238,7 +274,9 @@ impl Cpu {
         if access.at > 0 && missed[OWN] {
             self.read_by(phase, access.at, column);
         }
-        self.read((phase, column), missed, access.address, guest);
+        if mode == Mode::User {
+            self.read((phase, column), missed, access.address, guest);
+        }
     }
 
     /// Counts a line that was read in a phase by an instruction, in a column of memory.
@@ -303,9 +341,9 @@ impl Cpu {
         self.row(&self.instructions, phase, instruction, 1)
     }
 
-    /// The counts of a thread in a phase by column; nothing where no line was counted in that phase.
-    pub fn cells(&self, phase: usize, thread: usize) -> impl Iterator<Item = &[u64]> {
-        self.row(&self.cells, phase, thread, COUNTS)
+    /// The counts of a thread in a mode and a phase by column; nothing where no line was counted in that phase.
+    pub fn cells(&self, mode: Mode, phase: usize, thread: usize) -> impl Iterator<Item = &[u64]> {
+        self.row(&self.cells[mode as usize], phase, thread, COUNTS)
     }
 
     /// The numbers of a row by column, `each` of them in a column.
@@ -323,206 +361,4 @@ impl Cpu {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn nodes() -> Nodes {
-        let mut nodes = Nodes::new();
-        assert!(nodes.add(0, 1 << 30, 0) && nodes.add(1 << 30, 2 << 30, 1));
-        nodes
-    }
-
-    fn cpu() -> Cpu {
-        let mut cpu = Cpu::new();
-        assert!(cpu.begin(Geometry { size: 1 << 20, ways: 16 }));
-        cpu
-    }
-
-    /// Virtual addresses of these tests are physical ones. Below 1 MiB is the mapping with the label 1 of the address
-    /// space 5, above it that with the label 2.
-    struct Plain;
-
-    impl Guest for Plain {
-        fn physical(&self, address: u64) -> Option<u64> {
-            Some(address)
-        }
-
-        fn mapping(&self, space: u64, address: u64) -> Option<Found> {
-            let (start, end, label) =
-                if address < 1 << 20 { (0, 1 << 20, 1) } else { (1 << 20, u64::MAX, 2) };
-            (space == 5).then_some(Found { start, end, label, is_shared: false })
-        }
-
-        fn version(&self) -> u64 {
-            1
-        }
-
-        fn phase(&self, thread: usize) -> usize {
-            thread / 10
-        }
-    }
-
-    fn touch(cpu: &mut Cpu, nodes: &Nodes, address: u64, is_write: bool) {
-        cpu.access(Access { address, bytes: 8, is_write, at: 0 }, nodes, &Plain);
-    }
-
-    fn counts(cpu: &Cpu, thread: usize) -> Vec<Vec<u64>> {
-        cpu.cells(0, thread).map(<[u64]>::to_vec).collect()
-    }
-
-    #[test]
-    fn a_stream_is_counted_on_its_node_for_each_size() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(3), &nodes);
-        let (start, bytes) = (1 << 30, 3 << 19);
-        for _ in 0..2 {
-            (start..start + bytes).step_by(8).for_each(|address| touch(&mut cpu, &nodes, address, false));
-        }
-        // 1.5 MiB fit into the largest of 512 KiB, 1 MiB and 2 MiB.
-        let lines = bytes / 64;
-        let none = vec![0; COUNTS];
-        // Each pass begins a stream, whose first three lines are not expected; twice the cache misses in the first.
-        let moved = vec![2 * lines, 2 * lines, lines, 0, 0, 0, 2 * lines - 6, 2 * lines - 6, lines - 3];
-        assert_eq!(counts(&cpu, 3), [none.clone(), moved, none.clone()]);
-        assert_eq!(counts(&cpu, 2), [none.clone(), none.clone(), none]);
-    }
-
-    #[test]
-    fn a_line_written_back_counts_where_it_goes_and_not_where_its_successor_came_from() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(0), &nodes);
-        (0..1 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, true));
-        let far = 1 << 30;
-        (far..far + (1 << 20)).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
-        let lines = (1 << 20) / 64;
-        assert_eq!(counts(&cpu, 0)[0][..6], [lines, lines, lines, lines, lines, 0]);
-        assert_eq!(counts(&cpu, 0)[1][..6], [lines, lines, lines, 0, 0, 0]);
-    }
-
-    #[test]
-    fn what_is_not_counted_leaves_no_trace() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, None, &nodes);
-        touch(&mut cpu, &nodes, 0, true);
-        assert_eq!(counts(&cpu, 0), Vec::<Vec<u64>>::new());
-        cpu.run(2, Some(1), &nodes);
-        touch(&mut cpu, &nodes, 0, true);
-        assert_eq!(counts(&cpu, 1)[0][..3], [1; 3]);
-        cpu.run(1, None, &nodes);
-        touch(&mut cpu, &nodes, 1 << 12, true);
-        assert_eq!(counts(&cpu, 1)[0][..3], [1; 3]);
-    }
-
-    #[test]
-    fn a_write_to_a_recent_line_makes_it_one_that_is_written_back() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(0), &nodes);
-        touch(&mut cpu, &nodes, 0, false);
-        touch(&mut cpu, &nodes, 64, false);
-        touch(&mut cpu, &nodes, 0, true);
-        (1 << 12..5 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
-        assert_eq!(counts(&cpu, 0)[0][3..6], [1; 3]);
-    }
-
-    #[test]
-    fn an_access_to_two_lines_counts_both_and_over_the_end_of_a_page_the_first() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(0), &nodes);
-        touch(&mut cpu, &nodes, 60, false);
-        assert_eq!(counts(&cpu, 0)[0][0], 2);
-        touch(&mut cpu, &nodes, 0x1ffc, false);
-        assert_eq!(counts(&cpu, 0)[0][0], 3);
-    }
-
-    #[test]
-    fn lines_read_are_counted_for_the_mapping_of_their_address() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(0), &nodes);
-        touch(&mut cpu, &nodes, 0, true);
-        cpu.enter(5);
-        [64, 1 << 20, 128, 1 << 30, 64]
-            .into_iter()
-            .for_each(|address| touch(&mut cpu, &nodes, address, true));
-        let parts = |label| cpu.parts(0, label).map(<[u64]>::to_vec).collect::<Vec<_>>();
-        assert_eq!(parts(0), [vec![1; 3], vec![0; 3], vec![0; 3]]);
-        assert_eq!(parts(1), [vec![2; 3], vec![0; 3], vec![0; 3]]);
-        assert_eq!(parts(2), [vec![1; 3], vec![1; 3], vec![0; 3]]);
-        assert_eq!(parts(3), [vec![0; 3], vec![0; 3], vec![0; 3]]);
-    }
-
-    #[test]
-    fn lines_are_counted_in_the_phase_in_which_they_move() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(2), &nodes);
-        touch(&mut cpu, &nodes, 0, true);
-        // A thread of another phase, whose accesses drive the line out.
-        cpu.run(2, Some(12), &nodes);
-        (1 << 12..5 << 20).step_by(64).for_each(|address| touch(&mut cpu, &nodes, address, false));
-        let cells = |phase, thread| cpu.cells(phase, thread).next().map(|cell| [cell[0], cell[3]]);
-        assert_eq!(cells(0, 2), Some([1, 0]));
-        assert_eq!(cells(1, 12), Some([((5 << 20) - (1 << 12)) / 64, 1]));
-        assert_eq!((cells(0, 12), cells(2, 12)), (Some([0, 0]), None));
-        let parts = |phase| cpu.parts(phase, 0).map(|part| part[0]).sum::<u64>();
-        assert_eq!([parts(0), parts(1)], [1, ((5 << 20) - (1 << 12)) / 64]);
-    }
-
-    #[test]
-    fn lines_read_are_counted_for_their_instruction() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(0), &nodes);
-        let mut read =
-            |address, at| cpu.access(Access { address, bytes: 8, is_write: false, at }, &nodes, &Plain);
-        [(0, 7), (64, 7), (8, 8), (1 << 30, 8), (128, 0)]
-            .into_iter()
-            .for_each(|(address, at)| read(address, at));
-        let lines = |at| cpu.read_at(0, at).map(|lines| lines[0]).collect::<Vec<_>>();
-        assert_eq!([lines(7), lines(8), lines(9)], [[2, 0, 0], [0, 1, 0], [0, 0, 0]]);
-        assert_eq!((lines(0), cpu.read_at(1, 7).count()), (vec![0, 0, 0], 0));
-    }
-
-    #[test]
-    fn bytes_that_threads_write_to_are_gathered_by_line() {
-        let (nodes, mut cpu) = (nodes(), cpu());
-        cpu.run(1, Some(7), &nodes);
-        cpu.enter(5);
-        let mut write =
-            |address, bytes| cpu.access(Access { address, bytes, is_write: true, at: 0 }, &nodes, &Plain);
-        for _ in 0..60 {
-            write(4096, 4);
-            write(8192 + 60, 8);
-            write(12288 - 4, 8);
-        }
-        cpu.end();
-        let mut other = Cpu::new();
-        other.run(2, Some(8), &nodes);
-        other.enter(5);
-        let mut found = Vec::new();
-        for address in [4096, 8192, 8256, 12224, 12288] {
-            for _ in 0..60 {
-                other.access(Access { address, bytes: 1, is_write: true, at: 0 }, &nodes, &Plain);
-            }
-        }
-        other.end();
-        let each = |cpu: usize, writes: &Writes| {
-            if cpu == 0 {
-                found.push((writes.line << 6, writes.bytes, writes.count, writes.thread, writes.label));
-            }
-            Ok::<(), ()>(())
-        };
-        crate::writers::shared([&cpu, &other].into_iter().map(Cpu::writers), |_, _| true, each).unwrap();
-        found.sort_unstable();
-        let upper = 0xf << 60;
-        assert_eq!(
-            found,
-            [(4096, 0xf, 60, 7, 1), (8192, upper, 60, 7, 1), (8256, 0xf, 60, 7, 1), (12224, upper, 60, 7, 1)]
-        );
-    }
-
-    #[test]
-    fn sizes_are_whole_numbers_of_sets() {
-        assert_eq!(Geometry { size: 1 << 20, ways: 16 }.sizes(), [1 << 19, 1 << 20, 2 << 20]);
-        assert_eq!(Geometry { size: 1280 << 10, ways: 20 }.sizes(), [640 << 10, 1280 << 10, 2560 << 10]);
-        assert_eq!(Geometry { size: 100_000, ways: 12 }.sizes(), [49_920, 99_840, 199_680]);
-        assert_eq!(Geometry { size: 0, ways: 4 }.sizes(), [256; 3]);
-    }
-}
+mod tests;

@@ -60,7 +60,7 @@ impl MarkKind {
 /// Functions of the guest's kernel that say which task runs, and whose memory it uses.
 ///
 /// # Source
-/// `arch/x86/entry/entry_64.S`, `kernel/sched/core.c`, `kernel/exit.c`, `fs/exec.c`, `mm/memory.c`; all of them Linux 5.8 or older, and
+/// `arch/x86/entry/entry_64.S`, `kernel/sched/core.c`, `fs/exec.c`, `mm/memory.c`; all of them Linux 5.8 or older, and
 /// there in 6.18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -69,7 +69,7 @@ pub enum Hook {
     Switch = 0,
     /// `wake_up_new_task(task)`: the current task has made another.
     Start = 1,
-    /// `do_exit(code)`: the current task ends.
+    /// `do_task_dead()`: the current task has ended, and the kernel does nothing more for it.
     Exit = 2,
     /// `begin_new_exec(bprm)`: the current task becomes another program, and `execve` cannot fail any more.
     Exec = 3,
@@ -82,7 +82,7 @@ impl Hook {
     pub const ALL: [(Self, &'static str); 5] = [
         (Self::Switch, "__switch_to_asm"),
         (Self::Start, "wake_up_new_task"),
-        (Self::Exit, "do_exit"),
+        (Self::Exit, "do_task_dead"),
         (Self::Exec, "begin_new_exec"),
         (Self::Fault, "handle_mm_fault"),
     ];

@@ -44,6 +44,8 @@ static TASKS: Locked<Tasks> = Locked::new(Tasks::new());
 static MAPPINGS: Locked<Mappings> = Locked::new(Mappings::new());
 static PHASES: Locked<Phases> = Locked::new(Phases::new());
 static CODE: Locked<Code> = Locked::new(Code::new());
+/// Whether the kernel's accesses are counted.
+static WITH_KERNEL: AtomicBool = AtomicBool::new(false);
 /// Whether instructions are distinguished.
 static BY_LINE: AtomicBool = AtomicBool::new(false);
 static PROCESS_PHASES: ProcessPhases = ProcessPhases::new();
@@ -72,7 +74,8 @@ static SIZE: AtomicU64 = AtomicU64::new(1 << 20);
 static WAYS: AtomicU64 = AtomicU64::new(16);
 static FILE: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
-/// Where QEMU begins: `size=BYTES`, `ways=WAYS`, `lines=1` to distinguish instructions, `to=PATH`.
+/// Where QEMU begins: `size=BYTES`, `ways=WAYS`, `kernel=1` to count the kernel's accesses, `lines=1` to
+/// distinguish instructions, `to=PATH`.
 ///
 /// # Safety
 /// QEMU's to keep: its arguments are what its interface says, and live as long as QEMU.
@@ -128,6 +131,7 @@ fn option(word: &CStr) -> bool {
     let (name, value) = (&bytes[..at], &bytes[at + 1..]);
     match (name, number(value)) {
         (b"size", Some(size)) => SIZE.store(size, Ordering::Relaxed),
+        (b"kernel", Some(kernel)) => WITH_KERNEL.store(kernel > 0, Ordering::Relaxed),
         (b"lines", Some(lines)) => BY_LINE.store(lines > 0, Ordering::Relaxed),
         (b"ways", Some(ways)) => WAYS.store(ways, Ordering::Relaxed),
         // The rest of the word ends with the word's NUL.
@@ -201,6 +205,9 @@ extern "C" fn on_block(_: u64, block: *mut Block) {
             if let Some(hook) = hook {
                 on_run(instruction, on_hook, hook);
             }
+            if WITH_KERNEL.load(Ordering::Relaxed) {
+                on_memory(instruction, [on_kernel_read, on_kernel_write], 0);
+            }
         }
     }
 }
@@ -213,7 +220,12 @@ fn user_code(instruction: *mut Instruction, at: u32) {
     if !IS_READY.load(Ordering::Relaxed) {
         return;
     }
-    for (callback, accesses) in [(on_read as api::OnMemory, api::READS), (on_write, api::WRITES)] {
+    on_memory(instruction, [on_read, on_write], at);
+}
+
+/// Callbacks for the reads and the writes of an instruction; `at` is its number.
+fn on_memory(instruction: *mut Instruction, callbacks: [api::OnMemory; 2], at: u32) {
+    for (callback, accesses) in callbacks.into_iter().zip([api::READS, api::WRITES]) {
         // SAFETY: the instruction is being translated; the function stays loaded.
         unsafe {
             api::qemu_plugin_register_vcpu_mem_cb(
@@ -360,11 +372,32 @@ extern "C" fn on_write(cpu: c_uint, access: u32, address: u64, at: *mut c_void) 
 /// User code accesses memory.
 #[inline]
 fn on_access(cpu: c_uint, access: u32, address: u64, (is_write, at): (bool, u32)) {
-    // No access is longer than 16 bytes; reads that cannot reach the next line need not be measured.
+    let bytes = bytes_of(access, address, is_write);
+    with_cpu(cpu, |cpu| cpu.access(Access { address, bytes, is_write, at }, nodes(), &Accessed(access)));
+}
+
+extern "C" fn on_kernel_read(cpu: c_uint, access: u32, address: u64, at: *mut c_void) {
+    on_kernel_access(cpu, access, address, (false, at.addr() as u32));
+}
+
+extern "C" fn on_kernel_write(cpu: c_uint, access: u32, address: u64, at: *mut c_void) {
+    on_kernel_access(cpu, access, address, (true, at.addr() as u32));
+}
+
+/// The kernel accesses memory, its own or the program's.
+#[inline]
+fn on_kernel_access(cpu: c_uint, access: u32, address: u64, (is_write, at): (bool, u32)) {
+    let bytes = bytes_of(access, address, is_write);
+    let access = Accessed(access);
+    with_cpu(cpu, |cpu| cpu.kernel_access(Access { address, bytes, is_write, at }, nodes(), &access));
+}
+
+/// The bytes of an access. None is longer than 16; reads that cannot reach the next line need not be measured.
+#[inline]
+fn bytes_of(access: u32, address: u64, is_write: bool) -> u64 {
     let is_measured = is_write || address & 63 > 48;
     // SAFETY: QEMU's word for the access, during its callback.
-    let bytes = if is_measured { 1 << unsafe { api::qemu_plugin_mem_size_shift(access) } } else { 1 };
-    with_cpu(cpu, |cpu| cpu.access(Access { address, bytes, is_write, at }, nodes(), &Accessed(access)));
+    if is_measured { 1 << unsafe { api::qemu_plugin_mem_size_shift(access) } } else { 1 }
 }
 
 /// QEMU ends: the counts are written.

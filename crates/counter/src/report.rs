@@ -4,14 +4,14 @@ use core::fmt::{self, Write};
 
 use crate::SIZES;
 use crate::code::{Code, InstructionPlace};
-use crate::cpu::{COUNTS, Cpu, Geometry};
+use crate::cpu::{COUNTS, Cpu, Geometry, Mode};
 use crate::mappings::{Label, Mappings};
 use crate::phases::Phases;
 use crate::tasks::{Tasks, Thread};
 use crate::writers::{Writes, shared};
 
 /// The first line: the form of the text.
-pub const FIRST: &str = "nodewise-counter 5";
+pub const FIRST: &str = "nodewise-counter 6";
 
 /// Everything that is written.
 pub struct CountReport<'a> {
@@ -28,7 +28,8 @@ impl CountReport<'_> {
     /// Writes what was counted on these CPUs.
     ///
     /// `cache WAYS SIZE...`, `lost THREADS PHASES LINES INSTRUCTIONS`, `phase NUMBER NAME` with the name in hexadecimal digits, `thread NUMBER PARENT
-    /// PID TGID NAME`, `cell PHASE THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's; `mapping
+    /// PID TGID NAME`, `cell PHASE THREAD CPU NODE READ... WRITTEN... ORDERED...` with `-` for memory that is no node's, and the same
+    /// with `kernel` for lines that the kernel moved; `mapping
     /// NUMBER PROCESS KIND SHARED NAME`, `part PHASE MAPPING CPU NODE READ...`, `image NUMBER PATH`,
     /// `instruction NUMBER IMAGE OFFSET`, `by PHASE INSTRUCTION CPU NODE READ`; `writer KEY MAPPING ADDRESS CPU THREAD COUNT BYTES IMAGE
     /// OFFSET` of lines that several threads write to, with `KEY`, `ADDRESS`, `BYTES` and `OFFSET` in hexadecimal digits.
@@ -50,8 +51,10 @@ impl CountReport<'_> {
         for (number, thread) in self.tasks.threads().iter().enumerate() {
             named(out, number, thread)?;
             for phase in phases.clone() {
-                for (cpu, cells) in cpus.clone().map(|cpu| cpu.cells(phase, number)).enumerate() {
-                    self.cells(out, "cell", [phase, number, cpu], cells)?;
+                for (word, mode) in [("cell", Mode::User), ("kernel", Mode::Kernel)] {
+                    for (cpu, cells) in cpus.clone().map(|cpu| cpu.cells(mode, phase, number)).enumerate() {
+                        self.cells(out, word, [phase, number, cpu], cells)?;
+                    }
                 }
             }
         }
@@ -208,6 +211,8 @@ mod tests {
             cpus[cpu].run(7, Some(thread), &nodes);
             cpus[cpu].access(Access { address, bytes: 1, is_write: true, at: 0 }, &nodes, &Plain);
         }
+        let access = Access { address: 1 << 12, bytes: 1, is_write: true, at: 0 };
+        cpus[0].kernel_access(access, &nodes, &Plain);
         for (cpu, bytes) in [(0, 4), (1, 8)] {
             cpus[cpu].run(7, Some(cpu), &nodes);
             let access = Access { address: 1 << 20, bytes, is_write: true, at: 1 };
@@ -235,9 +240,9 @@ mod tests {
         report.write(&mut text, cpus.iter()).unwrap();
         assert_eq!(
             text,
-            "nodewise-counter 5\ncache 8 32768 65536 131072\nlost 0 0 0 0\nphase 0 -\nphase 1 70\n\
+            "nodewise-counter 6\ncache 8 32768 65536 131072\nlost 0 0 0 0\nphase 0 -\nphase 1 70\n\
              thread 0 0 0 0 610a\ncell 0 0 0 0 1 1 1 0 0 0 0 0 0\ncell 0 0 0 1 1 1 1 0 0 0 0 0 0\n\
-             cell 0 0 1 1 1 1 1 0 0 0 0 0 0\nthread 1 0 0 0 -\ncell 1 1 1 1 1 1 1 0 0 0 0 0 0\n\
+             cell 0 0 1 1 1 1 1 0 0 0 0 0 0\nkernel 0 0 0 0 1 1 1 0 0 0 0 0 0\nthread 1 0 0 0 -\ncell 1 1 1 1 1 1 1 0 0 0 0 0 0\n\
              cell 1 1 1 - 1 1 1 0 0 0 0 0 0\nmapping 0 0 0 0 -\npart 0 0 0 0 1 1 1\nmapping 1 3 4 0 78\n\
              part 0 1 0 1 1 1 1\npart 0 1 1 1 1 1 1\npart 1 1 1 1 1 1 1\npart 1 1 1 - 1 1 1\n\
              image 0 -\nimage 1 2f61\ninstruction 1 1 1a\nby 0 1 0 1 1\nby 1 1 1 1 1\n\

@@ -20,7 +20,7 @@ const COUNTS: &str = "counts";
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
-const FIRST: &str = "nodewise-counter 5";
+const FIRST: &str = "nodewise-counter 6";
 
 /// How to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Counting {
     pub marker: Vec<OsString>,
     /// Whether instructions are counted apart.
     pub by_line: bool,
+    /// Whether accesses of the kernel for the command are counted.
+    pub with_kernel: bool,
     /// Programs that the command becomes before the one that is counted, such as one that places it.
     pub launchers: u32,
 }
@@ -55,7 +57,12 @@ impl Counting {
         // Without a slash it would be looked for where libraries are.
         (
             "-plugin",
-            format!("./{FILE},size={},ways={ways},lines={},to={COUNTS}", size.get(), u8::from(self.by_line)),
+            format!(
+                "./{FILE},size={},ways={ways},lines={},kernel={},to={COUNTS}",
+                size.get(),
+                u8::from(self.by_line),
+                u8::from(self.with_kernel)
+            ),
         )
     }
 
@@ -203,6 +210,8 @@ pub struct CountedThread {
 pub struct CountedCell {
     pub phase: usize,
     pub thread: usize,
+    /// Whether the kernel moved them while the thread was current.
+    pub in_kernel: bool,
     pub cpu: u32,
     /// `None` for memory that is no node's.
     pub node: Option<NodeId>,
@@ -270,12 +279,12 @@ impl Counts {
                 let ids = Some((pid?, process?)).filter(|(pid, _)| *pid > 0);
                 self.threads.push(CountedThread { parent, ids, name: name(words.next()?)? });
             }
-            "cell" => {
+            word @ ("cell" | "kernel") => {
                 let Place { phase, owner: thread, cpu, node } =
                     Place::read(&mut words, self.phases.len(), self.threads.len())?;
                 let (read, written) = (numbers(&mut words)?, numbers(&mut words)?);
-                let in_order = numbers(&mut words)?;
-                self.cells.push(CountedCell { phase, thread, cpu, node, read, written, in_order });
+                let (in_order, in_kernel) = (numbers(&mut words)?, word == "kernel");
+                self.cells.push(CountedCell { phase, thread, in_kernel, cpu, node, read, written, in_order });
             }
             "mapping" => {
                 let number: usize = words.next()?.parse().ok()?;
@@ -385,8 +394,8 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const SAMPLE: &str = "nodewise-counter 5\ncache 16 524288 1048576 2097152\nlost 0 2 3 4\nphase 0 -\nphase 1 70\n\
-        thread 0 0 301 301 7368\ncell 0 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\ncell 1 1 0 - 1 1 1 0 0 0 0 0 0\n\
+    const SAMPLE: &str = "nodewise-counter 6\ncache 16 524288 1048576 2097152\nlost 0 2 3 4\nphase 0 -\nphase 1 70\n\
+        thread 0 0 301 301 7368\ncell 0 0 1 0 5 4 3 2 1 0 3 2 1\nthread 1 0 0 0 -\nkernel 1 1 0 - 1 1 1 0 0 0 0 0 0\n\
         mapping 0 0 0 0 -\nmapping 1 301 4 1 6c6962\npart 1 1 1 0 5 4 3\nimage 0 -\nimage 1 2f78\n\
         instruction 7 1 1a\nby 1 7 1 0 5\nwriter 8000 1 7f0040 1 0 99 ff 1 1b\nend\n";
 
@@ -412,6 +421,7 @@ mod tests {
                 CountedCell {
                     phase: 0,
                     thread: 0,
+                    in_kernel: false,
                     cpu: 1,
                     node,
                     read: [5, 4, 3],
@@ -421,6 +431,7 @@ mod tests {
                 CountedCell {
                     phase: 1,
                     thread: 1,
+                    in_kernel: true,
                     cpu: 0,
                     node: None,
                     read: [1; 3],
@@ -458,6 +469,9 @@ mod tests {
         let wrong = |line: &str| Counts::parse(&format!("{FIRST}\n{line}\nend\n")).unwrap_err().to_string();
         for line in [
             "cell 0 0 0 0 1 1 1 1 1 1 1 1 1",
+            "kernel 0 0 0 0 1 1 1 1 1 1 1 1 1",
+            "kernel 0 0 0 0 1 1 1",
+            "kernel",
             "phase 1 -",
             "lost 1",
             "thread 1 0 0 0 -",
@@ -484,7 +498,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>(), line in "(cell|thread|cache|lost|mapping|part|phase|writer|image|instruction|by)( [0-9a-f-]{0,22}){0,12}") {
+        fn any_text_is_read(text in any::<String>(), line in "(cell|kernel|thread|cache|lost|mapping|part|phase|writer|image|instruction|by)( [0-9a-f-]{0,22}){0,12}") {
             let _ = Counts::parse(&text);
             let _ = Counts::parse(&format!("{FIRST}\n{line}\nphase 0 -\nthread 0 0 0 0 -\nmapping 0 0 0 0 -\n{line}\nend\n"));
         }

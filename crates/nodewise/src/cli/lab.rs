@@ -27,6 +27,7 @@ Examples:
   nodewise lab --machine M --count --assert-local heap=95 --assert-local anonymous=80 -- ./solver
   nodewise lab --machine M --count --svg lines.svg -- ./solver
   nodewise lab --machine M --count --by line -- ./solver
+  nodewise lab --machine M --count --with-kernel -- ./solver
   nodewise lab --check --kernel arch/x86/boot/bzImage --scripts 100 --output found
 
 Exit codes: the command's own; 125 when the guest could not be started or did not end well.
@@ -72,6 +73,10 @@ pub struct Lab {
     /// Count only the cache lines of this phase, which the command marks (docs/counting.md)
     #[arg(long, value_name = "NAME", requires = "count")]
     pub phase: Option<String>,
+    // `--kernel` is the kernel that is booted, in all verbs.
+    /// Count also the cache lines that the kernel moves for the command, in system calls and page faults, and show them apart
+    #[arg(long, requires = "count")]
+    pub with_kernel: bool,
     /// Rows of the table: lines read by source line, as far as the files of the programs say (compile with -g)
     #[arg(long, value_name = "GROUP", requires = "count")]
     pub by: Option<CountBy>,

@@ -43,6 +43,8 @@ pub struct LineCounts {
     pub sizes: [Bytes; SIZES],
     /// Whether the machine does not say how large they are.
     pub is_assumed: bool,
+    /// Whether lines that the kernel moved for the program are among them.
+    pub with_kernel: bool,
     /// Nodes with CPUs, and with memory, of the guest.
     pub cpu_nodes: Vec<NodeId>,
     pub memory_nodes: Vec<NodeId>,
@@ -87,6 +89,8 @@ pub enum LineMappingKind {
     Anonymous,
     /// A file or shared memory, by its name without folders.
     File(String),
+    /// All memory, the process's and its own, that the kernel accesses for the process.
+    Kernel,
 }
 
 impl LineMappingKind {
@@ -98,6 +102,7 @@ impl LineMappingKind {
             Self::Stack => "[stack]",
             Self::Anonymous => "anonymous",
             Self::File(name) => name,
+            Self::Kernel => "kernel",
         }
     }
 }
@@ -136,6 +141,8 @@ pub struct LineThread {
 pub struct LineCell {
     pub phase: usize,
     pub thread: usize,
+    /// Whether the kernel moved them while the thread was current.
+    pub in_kernel: bool,
     pub cpu_node: NodeId,
     /// `None` for memory that is no node's.
     pub node: Option<NodeId>,
@@ -223,6 +230,21 @@ impl LineCounts {
     /// Lines by node of the CPUs and node of the memory.
     pub fn matrix(&self) -> Matrix {
         self.matrix_of("lines", "64 bytes each, read and written back", |_| true)
+    }
+
+    /// Lines that the kernel moved for the program, for the machine's size of the cache; `None` unless they are counted.
+    pub fn of_kernel(&self) -> Option<LocalShare> {
+        self.with_kernel.then(|| self.share(OWN, |cell| cell.in_kernel))
+    }
+
+    /// Those lines by node of the CPUs and node of the memory; the matrix has `remark`.
+    pub fn kernel_matrix(&self, remark: &str) -> Matrix {
+        self.matrix_of("kernel", remark, |cell| cell.in_kernel)
+    }
+
+    /// Lines that the kernel moved for a thread.
+    pub fn thread_kernel_lines(&self, thread: usize) -> u64 {
+        self.share(OWN, |cell| cell.in_kernel && cell.thread == thread).all
     }
 
     /// Lines of some cells by node of the CPUs and node of the memory.
@@ -331,6 +353,7 @@ pub(crate) mod tests {
         let cell = |thread, cpu_node, memory: Option<u32>, read: [u64; 3], written| LineCell {
             phase: 0,
             thread,
+            in_kernel: false,
             cpu_node: node(cpu_node),
             node: memory.map(node),
             read,
@@ -346,6 +369,7 @@ pub(crate) mod tests {
             ways: 16,
             sizes: [Bytes::from_kib(512), Bytes::from_mib(1), Bytes::from_mib(2)],
             is_assumed: true,
+            with_kernel: false,
             cpu_nodes: vec![node(0), node(1)],
             memory_nodes: vec![node(0), node(1), node(2)],
             threads: vec![
@@ -393,6 +417,16 @@ pub(crate) mod tests {
         }
     }
 
+    /// The same, with 250 lines of the second thread moved by the kernel.
+    pub(crate) fn with_kernel() -> LineCounts {
+        let mut counts = sample();
+        counts.with_kernel = true;
+        counts.cells[3].in_kernel = true;
+        counts.mappings.push(LineMapping { process: Some(300), kind: LineMappingKind::Kernel });
+        counts.parts[2].mapping = 4;
+        counts
+    }
+
     /// The same, with the second thread in a phase, and as a third phase one without lines.
     pub(crate) fn phased() -> LineCounts {
         let mut counts = sample();
@@ -427,6 +461,26 @@ pub(crate) mod tests {
         assert_eq!(shares, [("[heap]", 240, 1140), ("lib\u{1b}.so", 50, 750), ("unknown", 4, 4)]);
         let node = NodeId::new;
         assert_eq!(counts.worst_pairs(), [(node(1), node(2), 250), (node(0), node(1), 50)]);
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_among_all_and_apart() {
+        assert_eq!(sample().of_kernel(), None);
+        let counts = with_kernel();
+        assert_eq!(counts.of_kernel(), Some(LocalShare { local: 0, all: 250 }));
+        assert_eq!(counts.all(), sample().all());
+        assert_eq!([0, 1].map(|thread| counts.thread_kernel_lines(thread)), [0, 250]);
+        let node = NodeId::new;
+        let cell =
+            |from, to| counts.kernel_matrix("").get(node(from), node(to)).and_then(|entry| entry.value);
+        assert_eq!([cell(1, 2), cell(1, 1)], [250.0, 0.0].map(Some));
+        let kernel = LocalDemand { mapping: Some("kernel".to_owned()), percent: 1.0 };
+        assert_eq!(counts.verdict(&kernel).unwrap().share(), LocalShare { local: 0, all: 240 });
+        let all = LocalDemand { mapping: None, percent: 85.0 };
+        assert!(!counts.verdict(&all).unwrap().holds());
+        let mut users = counts;
+        users.cells.retain(|cell| !cell.in_kernel);
+        assert!(users.verdict(&all).unwrap().holds());
     }
 
     #[test]

@@ -150,6 +150,7 @@ pub(crate) mod tests {
             .map(|&(thread, from, to, in_order, scattered)| LineCell {
                 phase: 0,
                 thread,
+                in_kernel: false,
                 cpu_node: node(from),
                 node: Some(node(to)),
                 read: [in_order + scattered; SIZES],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{pretty, rounded};
 use crate::digest::line_counts::{
     CodeFile, CodeLine, CodeReads, LINE, LineCell, LineCode, LineCounts, LineMappingKind, LinePart,
-    LineWriter, LocalVerdict, OWN, SharedLine,
+    LineWriter, LocalShare, LocalVerdict, OWN, SharedLine,
 };
 
 /// The schema of the document.
@@ -23,6 +23,9 @@ struct Document {
     local_lines: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     local_percent: Option<f64>,
+    /// Those of them that the kernel moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<KernelJson>,
     /// Whether half of the cache, or twice the cache, gives other counts.
     is_unsure: bool,
     cpu_nodes: Vec<u32>,
@@ -43,6 +46,16 @@ struct Document {
     lines_not_distinguished: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<CodeJson>,
+}
+
+#[derive(Serialize)]
+struct KernelJson {
+    lines: u64,
+    local_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_percent: Option<f64>,
+    lines_read: u64,
+    lines_written_back: u64,
 }
 
 #[derive(Serialize)]
@@ -108,6 +121,8 @@ struct PhaseJson {
     local_lines: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     local_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_lines: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -125,6 +140,8 @@ struct ThreadJson {
 struct CellJson {
     phase_index: usize,
     thread_index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_kernel: Option<bool>,
     cpu_node: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_node: Option<u32>,
@@ -192,6 +209,7 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
         lines: all.all,
         local_lines: all.local,
         local_percent: all.percent().map(rounded),
+        kernel: counts.of_kernel().map(|share| kernel(counts, share)),
         is_unsure: counts.unsure().is_some(),
         cpu_nodes: counts.cpu_nodes.iter().map(|node| node.number()).collect(),
         memory_nodes: counts.memory_nodes.iter().map(|node| node.number()).collect(),
@@ -201,13 +219,24 @@ pub fn line_counts(counts: &LineCounts, verdicts: &[LocalVerdict]) -> String {
         phase_marks_not_distinguished: counts.lost_phases,
         threads: threads(counts),
         threads_not_distinguished: counts.lost,
-        cells: counts.cells.iter().map(cell).collect(),
+        cells: counts.cells.iter().map(|it| cell(it, counts.with_kernel)).collect(),
         mappings: mappings(counts),
         parts: counts.parts.iter().map(part).collect(),
         shared_lines: counts.shared.iter().map(shared_line).collect(),
         lines_not_distinguished: counts.lost_lines,
         code: counts.code.as_ref().map(code),
     })
+}
+
+fn kernel(counts: &LineCounts, share: LocalShare) -> KernelJson {
+    let sum = |of: fn(&LineCell) -> u64| counts.cells.iter().filter(|cell| cell.in_kernel).map(of).sum();
+    KernelJson {
+        lines: share.all,
+        local_lines: share.local,
+        local_percent: share.percent().map(rounded),
+        lines_read: sum(|cell| cell.read[OWN]),
+        lines_written_back: sum(|cell| cell.written[OWN]),
+    }
 }
 
 fn code(code: &LineCode) -> CodeJson {
@@ -271,6 +300,9 @@ fn phase(counts: &LineCounts, place: usize) -> PhaseJson {
         lines: share.all,
         local_lines: share.local,
         local_percent: share.percent().map(rounded),
+        kernel_lines: counts
+            .with_kernel
+            .then(|| counts.share(OWN, |cell| cell.phase == place && cell.in_kernel).all),
     }
 }
 
@@ -284,10 +316,11 @@ fn threads(counts: &LineCounts) -> Vec<ThreadJson> {
     counts.threads.iter().map(thread).collect()
 }
 
-fn cell(cell: &LineCell) -> CellJson {
+fn cell(cell: &LineCell, with_kernel: bool) -> CellJson {
     CellJson {
         phase_index: cell.phase,
         thread_index: cell.thread,
+        in_kernel: with_kernel.then_some(cell.in_kernel),
         cpu_node: cell.cpu_node.number(),
         memory_node: cell.node.map(nodewise_machine::NodeId::number),
         lines_read: cell.read[OWN],
@@ -306,6 +339,7 @@ fn mappings(counts: &LineCounts) -> Vec<MappingJson> {
             LineMappingKind::Stack => ("stack", None),
             LineMappingKind::Anonymous => ("anonymous", None),
             LineMappingKind::File(name) => ("file", Some(name.clone())),
+            LineMappingKind::Kernel => ("kernel", None),
         };
         MappingJson { process: mapping.process, kind, file }
     };
@@ -328,6 +362,28 @@ mod tests {
     use crate::digest::line_counts::LocalDemand;
     use crate::digest::line_counts::tests::phased;
     use crate::digest::line_counts::tests::sample;
+    use crate::digest::line_counts::tests::with_kernel;
+
+    #[test]
+    fn lines_of_the_kernel_have_fields_where_they_are_counted() {
+        let json = |counts: &LineCounts| -> serde_json::Value {
+            serde_json::from_str(&line_counts(counts, &[])).unwrap()
+        };
+        let without = json(&sample());
+        assert_eq!((without.get("kernel"), without["cells"][0].get("in_kernel")), (None, None));
+        assert_eq!(without["phases"][0].get("kernel_lines"), None);
+        let with = json(&with_kernel());
+        assert_eq!(
+            with["kernel"],
+            serde_json::json!({
+                "lines": 250, "local_lines": 0, "local_percent": 0.0, "lines_read": 240, "lines_written_back": 10,
+            })
+        );
+        assert_eq!(with["phases"][0]["kernel_lines"], 250);
+        assert_eq!([2, 3].map(|at| with["cells"][at]["in_kernel"].as_bool()), [Some(false), Some(true)]);
+        assert_eq!(with["mappings"][4]["kind"], "kernel");
+        assert_eq!((&with["lines"], &without["lines"]), (&2004.into(), &2004.into()));
+    }
 
     #[test]
     fn phases_have_their_sums_and_cells_their_phases() {

@@ -208,6 +208,7 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         ways: document.cache.ways,
         sizes: document.cache.sizes_bytes.map(Bytes::new),
         is_assumed: document.cache.is_assumed,
+        with_kernel: false,
         cpu_nodes: guest_cpus.keys().copied().collect(),
         memory_nodes,
         threads: Vec::new(),
@@ -253,7 +254,16 @@ fn counted(placement: PlacementJson, frame: &LineCounts) -> Result<CountedPlacem
         if let Some((some, all)) = in_order.iter().zip(&read).find(|(some, all)| some > all) {
             return Err(format!("{some} lines of {all} that were read are in order"));
         }
-        Ok(LineCell { phase: 0, thread: cell.thread_index, cpu_node, node: memory, read, written, in_order })
+        Ok(LineCell {
+            phase: 0,
+            thread: cell.thread_index,
+            in_kernel: false,
+            cpu_node,
+            node: memory,
+            read,
+            written,
+            in_order,
+        })
     })?;
     let thread = LineThread { parent: 0, ids: None, name: None };
     let counts = LineCounts { threads: vec![thread; threads], cells, ..frame.clone() };

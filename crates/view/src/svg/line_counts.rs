@@ -28,6 +28,9 @@ pub fn line_counts_svg(counts: &LineCounts, provenance: &str, theme: Theme) -> S
 /// Lays out the picture.
 pub fn line_counts_page(counts: &LineCounts, provenance: &str) -> Frame {
     let mut panels = vec![share_panel(&counts.matrix())];
+    if let Some(share) = counts.of_kernel() {
+        panels.push(share_panel(&counts.kernel_matrix(&share.words())));
+    }
     // One phase alone is the picture.
     let phases = if counts.chosen.is_none() { counts.worst_phases(MOST_PHASES) } else { Vec::new() };
     for PhaseShare { phase, share } in &phases {

@@ -33,6 +33,10 @@ pub fn line_counts(counts: &LineCounts, style: &Style) -> String {
     }
     remark(&mut page, Ink::Faint, &counts.cache_words());
     counts.unsure_words().into_iter().for_each(|words| remark(&mut page, Ink::Notable, &words));
+    if let Some(share) = counts.of_kernel() {
+        page.heading("Kernel", "lines that the kernel moved for the program, among those above");
+        matrix::write(&counts.kernel_matrix(&share.words()), &mut page);
+    }
     if counts.chosen.is_none() {
         phases(counts, &mut page);
     }
@@ -115,24 +119,32 @@ fn threads(counts: &LineCounts, page: &mut Page) {
     };
     page.heading("Threads", &all);
     let column = |head, align| Column { head, align, keep: Keep::Always };
-    let mut table = Table::new(vec![
+    let mut columns = vec![
         column("process", Align::Right),
         column("thread", Align::Right),
         column("lines", Align::Right),
         column("remote", Align::Right),
         column("local", Align::Right),
         column("name", Align::Left),
-    ]);
+    ];
+    if counts.with_kernel {
+        columns.insert(3, column("kernel", Align::Right));
+    }
+    let mut table = Table::new(columns);
     for (place, share) in worst.into_iter().take(shown) {
         let ids = counts.threads[place].ids;
-        table.row(vec![
+        let mut row = vec![
             ids.map(|(_, process)| Line::from(process.to_string())).unwrap_or_default(),
             ids.map(|(thread, _)| Line::from(thread.to_string())).unwrap_or_default(),
             share.all.to_string().into(),
             share.remote().to_string().into(),
             percent(share).into(),
             counts.thread_name(place).into(),
-        ]);
+        ];
+        if counts.with_kernel {
+            row.insert(3, counts.thread_kernel_lines(place).to_string().into());
+        }
+        table.row(row);
     }
     table.write(page);
     if counts.lost > 0 {
@@ -284,6 +296,7 @@ mod tests {
     use crate::digest::line_counts::code::tests::code;
     use crate::digest::line_counts::tests::phased;
     use crate::digest::line_counts::tests::sample;
+    use crate::digest::line_counts::tests::with_kernel;
 
     #[test]
     fn lines_are_shown_by_node_and_by_thread() {
@@ -353,6 +366,34 @@ Shared lines  written by threads of several nodes: 1 false, 1 true
   mapping        address  node  thread  writes  bytes  by
   lib\\x1b.so  0x7f001000     0     300      70  0-3,8  triad.c:14
                              1     301      60  0-3    memcpy of libc.so.6
+"
+        );
+    }
+
+    #[test]
+    fn lines_of_the_kernel_have_a_table_a_column_and_a_row() {
+        let text = line_counts(&with_kernel(), &Style::plain(80));
+        let (_, rest) = text.split_once("\nKernel").unwrap();
+        let (kernel, _) = rest.split_once("\nShared lines").unwrap();
+        assert_eq!(
+            kernel,
+            "  lines that the kernel moved for the program, among those above
+  kernel  0.0 % of 250 lines are local, 250 are remote
+  CPU\\mem    0    1    2
+  node 0     0    0    0
+  node 1     0    0  250
+
+Threads
+  process  thread  lines  kernel  remote   local  name
+      300     301    954     250     254  73.3 %  worker\\x1b
+      300     300   1050       0      50  95.2 %  stream
+
+Mappings  lines read
+  process  lines  remote    local  mapping
+      300    240     240    0.0 %  kernel
+      300    750      50   93.3 %  lib\\x1b.so
+        -      4       4    0.0 %  unknown
+      300    900       0  100.0 %  [heap]
 "
         );
     }

@@ -23,6 +23,7 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
         LineCell {
             phase: usize::from(cpu_node.number() % 2 == 1),
             thread: 0,
+            in_kernel: cpu_node.number() % 3 == 1,
             cpu_node,
             node: Some(node),
             read,
@@ -41,6 +42,7 @@ fn counts(nodes: u32, name: &str) -> LineCounts {
         ways: 16,
         sizes: [512, 1024, 2048].map(Bytes::from_kib),
         is_assumed: true,
+        with_kernel: name.len() > 10,
         cpu_nodes: ids.clone(),
         memory_nodes: ids.clone(),
         threads: vec![LineThread { parent: 0, ids: Some((7, 7)), name: None }],

@@ -16,7 +16,7 @@ use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Bytes, CpuId, Machine, NodeId};
 use nodewise_view::digest::line_counts::{
     LineCell, LineCounts, LineMapping, LineMappingKind, LinePart, LineThread, LineWriter, LocalVerdict,
-    SharedLine, sharing,
+    SIZES, SharedLine, sharing,
 };
 use nodewise_view::svg::line_counts_svg;
 use nodewise_view::{json, text};
@@ -46,6 +46,7 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     pictures.check().map_err(|failure| fail(failure.message))?;
     let mut count = Count::new(machine, &mut guest).map_err(fail)?;
     count.counting.by_line = args.by == Some(CountBy::Line);
+    count.counting.with_kernel = args.with_kernel;
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
     let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
     let mut counts = line_counts(counted.counts, &guest, &count);
@@ -110,7 +111,13 @@ impl Count {
         guest.threads = Threads::PerCpu;
         let program = own_program(guest)?;
         let marker = vec![program.clone().into_os_string(), OsString::from(marks::WORD)];
-        let counting = Counting { cache: cache.unwrap_or(ASSUMED), marker, by_line: false, launchers: 0 };
+        let counting = Counting {
+            cache: cache.unwrap_or(ASSUMED),
+            marker,
+            by_line: false,
+            with_kernel: false,
+            launchers: 0,
+        };
         Ok(Self { counting, is_assumed: cache.is_none(), program })
     }
 
@@ -196,7 +203,37 @@ fn private_cache(machine: &Machine) -> Option<PrivateCache> {
 fn line_counts(counts: Counts, guest: &Guest, count: &Count) -> LineCounts {
     let places = code::Places::new(&counts.images, &guest.programs);
     let places = count.counting.by_line.then_some(places);
-    by_node(counts, &guest.layout, count.is_assumed, places)
+    let mut counts = by_node(counts, &guest.layout, count.is_assumed, places);
+    if count.counting.with_kernel {
+        add_kernel(&mut counts);
+    }
+    counts
+}
+
+/// Notes that the kernel's lines were counted, and adds those that it read as a mapping of each process, of one at least.
+fn add_kernel(counts: &mut LineCounts) {
+    counts.with_kernel = true;
+    let process = |thread: usize| {
+        let ids = counts.threads.get(thread).and_then(|thread| thread.ids);
+        ids.map(|(_, process)| process)
+    };
+    let mut sums: BTreeMap<_, [u64; SIZES]> = BTreeMap::new();
+    for cell in counts.cells.iter().filter(|cell| cell.in_kernel) {
+        let place = (process(cell.thread), cell.phase, cell.cpu_node, cell.node);
+        add(sums.entry(place).or_default(), cell.read);
+    }
+    let mut processes: Vec<Option<u32>> = sums.keys().map(|(process, ..)| *process).collect();
+    processes.dedup();
+    if processes.is_empty() {
+        processes.push(process(0));
+    }
+    let first = counts.mappings.len();
+    for ((process, phase, cpu_node, node), read) in sums {
+        let place = processes.iter().position(|known| *known == process).unwrap_or_default();
+        counts.parts.push(LinePart { phase, mapping: first + place, cpu_node, node, read });
+    }
+    let kernel = |process| LineMapping { process, kind: LineMappingKind::Kernel };
+    counts.mappings.extend(processes.into_iter().map(kernel));
 }
 
 /// The counts by node, for a guest of this layout.
@@ -211,16 +248,20 @@ fn by_node(
         layout.nodes.iter().find(holds).map(|node| node.id)
     };
     let mut cells: Vec<LineCell> = Vec::new();
-    for CountedCell { phase, thread, cpu, node, read, written, in_order } in counts.cells {
+    for CountedCell { phase, thread, in_kernel, cpu, node, read, written, in_order } in counts.cells {
         let Some(cpu_node) = node_of(cpu) else { continue };
-        let same = |cell: &&mut LineCell| (cell.phase, cell.cpu_node, cell.node) == (phase, cpu_node, node);
+        let same = |cell: &&mut LineCell| {
+            (cell.phase, cell.in_kernel, cell.cpu_node, cell.node) == (phase, in_kernel, cpu_node, node)
+        };
         match cells.iter_mut().rev().take_while(|cell| cell.thread == thread).find(same) {
             Some(cell) => {
                 add(&mut cell.read, read);
                 add(&mut cell.written, written);
                 add(&mut cell.in_order, in_order);
             }
-            None => cells.push(LineCell { phase, thread, cpu_node, node, read, written, in_order }),
+            None => {
+                cells.push(LineCell { phase, thread, in_kernel, cpu_node, node, read, written, in_order });
+            }
         }
     }
     let mut parts: Vec<LinePart> = Vec::new();
@@ -242,6 +283,7 @@ fn by_node(
         ways: counts.ways,
         sizes: counts.sizes,
         is_assumed,
+        with_kernel: false,
         cpu_nodes: with(|node| !node.cpus.is_empty()),
         memory_nodes: with(|node| node.memory.is_some()),
         threads: counts.threads.into_iter().map(thread).collect(),
@@ -321,6 +363,7 @@ mod tests {
         let cell = |phase, thread, cpu, node| CountedCell {
             phase,
             thread,
+            in_kernel: false,
             cpu,
             node: Some(NodeId::new(node)),
             read: [3, 2, 1],
@@ -363,6 +406,54 @@ mod tests {
         assert_eq!(parts, [(0, [6, 4, 2]), (1, [3, 2, 1])]);
         assert_eq!(counts.threads[0].name.as_deref(), Some("sh\u{fffd}"));
         assert_eq!(counts.threads[1].name, None);
+    }
+
+    #[test]
+    fn lines_that_the_kernel_read_are_a_mapping_of_each_process() {
+        let layout = Layout::new(&spec::machine("2x(1c 512M)").unwrap(), &Limits::default()).unwrap();
+        let cell = |thread, in_kernel, cpu, node| CountedCell {
+            phase: 0,
+            thread,
+            in_kernel,
+            cpu,
+            node: Some(NodeId::new(node)),
+            read: [3, 2, 1],
+            written: [1, 1, 0],
+            in_order: [2, 1, 0],
+        };
+        let thread =
+            |number, process| CountedThread { parent: 0, ids: Some((number, process)), name: Vec::new() };
+        let counted = |cells| Counts {
+            threads: vec![thread(7, 7), thread(8, 7), thread(9, 9)],
+            phases: vec![Vec::new()],
+            cells,
+            ..Counts::default()
+        };
+        let cells = vec![
+            cell(0, false, 0, 0),
+            cell(0, true, 0, 0),
+            cell(0, true, 0, 1),
+            cell(1, true, 0, 1),
+            cell(2, true, 1, 1),
+        ];
+        let mut counts = by_node(counted(cells), &layout, true, None);
+        assert_eq!(counts.of_kernel(), None);
+        add_kernel(&mut counts);
+        let kernel = |process| LineMapping { process: Some(process), kind: LineMappingKind::Kernel };
+        assert_eq!(counts.mappings, [kernel(7), kernel(9)]);
+        let parts: Vec<_> = counts
+            .parts
+            .iter()
+            .map(|part| (part.mapping, part.cpu_node.number(), part.node.map(NodeId::number), part.read))
+            .collect();
+        let read = [3, 2, 1];
+        assert_eq!(parts, [(0, 0, Some(0), read), (0, 0, Some(1), [6, 4, 2]), (1, 1, Some(1), read)]);
+        assert_eq!(counts.of_kernel().map(|share| share.all), Some(12));
+        assert_eq!(counts.all().all, 15);
+        // A demand for the kernel's lines is one for a mapping that is there.
+        let mut none = by_node(counted(vec![cell(0, false, 0, 0)]), &layout, true, None);
+        add_kernel(&mut none);
+        assert_eq!((none.mappings, none.parts), (vec![kernel(7)], Vec::new()));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl LineMappingKind {
         match self {
             Self::Heap => "heap",
             Self::Stack => "stack",
-            Self::Unknown | Self::Anonymous | Self::File(_) => self.word(),
+            Self::Unknown | Self::Anonymous | Self::File(_) | Self::Kernel => self.word(),
         }
     }
 }
