@@ -334,14 +334,20 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "out"])]
         command: Option<PathBuf>,
     },
-    /// Count programs under placements whose local share is known, and the cost of counting; a table for docs/counting.md
+    /// Count programs under placements whose local share is known, and compare with their pages; a table for docs/counting.md
     CountPrograms {
         /// The machine of the guest; may be repeated
-        #[arg(long = "machine", default_value = "2x(2c 1G); dist=21")]
+        #[arg(long = "machine", default_values = count_programs::MACHINES)]
         machines: Vec<String>,
         /// Which programs, by the beginning of the name; all without one
-        #[arg(default_value = "")]
+        #[arg(long, default_value = "")]
         program: String,
+        /// Which placements, by the beginning of the name; all without one
+        #[arg(long, default_value = "")]
+        placement: String,
+        /// Measure the CPU time that counting costs, instead
+        #[arg(long, conflicts_with = "placement")]
+        cost: bool,
     },
     /// Run numactl's own tests on hypothetical machines in nodewise pretend; fetches their source package
     PretendNumactl,
@@ -475,8 +481,9 @@ fn main() -> ExitCode {
         Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
             drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
         }),
-        Task::CountPrograms { machines, program } => {
-            root().and_then(|root| count_programs::run(&root, &machines, &program))
+        Task::CountPrograms { machines, program, placement, cost } => {
+            let choice = count_programs::Choice { machines, program, placement, cost };
+            root().and_then(|root| count_programs::run(&root, &choice))
         }
         Task::PretendNumactl => root().and_then(|root| pretend_numactl::run(&root)),
         Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),

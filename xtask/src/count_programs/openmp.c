@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pages.h"
+
 #define COUNT (2ul << 20)
 
 int main(void)
@@ -10,6 +12,7 @@ int main(void)
 
 	if (!numbers)
 		return 1;
+	keep(numbers, COUNT * sizeof *numbers);
 #pragma omp parallel for num_threads(2) schedule(static)
 	for (size_t at = 0; at < COUNT; at++)
 		numbers[at] = 1;
@@ -17,6 +20,7 @@ int main(void)
 #pragma omp parallel for num_threads(2) schedule(static) reduction(+ : sum)
 		for (size_t at = 0; at < COUNT; at++)
 			sum += numbers[at];
+	report("openmp");
 	printf("%.0f\n", sum);
 	return sum == 5.0 * COUNT ? 0 : 1;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
+
 #define BYTES (16ul << 20)
 #define LINES (BYTES / 64)
 #define THREADS 2
@@ -28,6 +30,7 @@ static struct line *memory(void)
 
 	if (start == MAP_FAILED)
 		exit(9);
+	keep(start, BYTES);
 	return start;
 }
 
@@ -106,5 +109,6 @@ int main(int count, char **words)
 			return 7;
 	for (int number = 0; number < THREADS; number++)
 		pthread_join(threads[number], 0);
+	report(kind);
 	return 0;
 }
