@@ -38,7 +38,8 @@ Examples:
   nodewise tune --machine \"2x(16c 128G); dist=21\" -- ./solver input.dat
 
 Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage, also a --time that is too short \
-for one round; 3 when the program fails without any placement too, or its preparation fails.",
+for one round; 3 when the program fails without any placement too, or its preparation fails; 125 when it \
+marked no phase of the name that --phase has.",
     override_usage = "nodewise tune [OPTIONS] [--] [PROGRAM [ARGUMENT]...]"
 )]
 pub struct Tune {
@@ -118,6 +119,9 @@ pub struct Tune {
     /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
     #[arg(long, value_name = "TIME", requires = "serve")]
     pub stop_limit: Option<String>,
+    /// Count only the cache lines of this phase, which the program marks (docs/counting.md)
+    #[arg(long, value_name = "NAME", help_heading = "On another machine (--machine)")]
+    pub phase: Option<String>,
     /// Latencies from the output of nodewise latency --json
     #[arg(long, value_name = "FILE", help_heading = "On another machine (--machine)")]
     pub latency: Option<PathBuf>,

@@ -18,11 +18,6 @@ const LINES: u64 = BYTES as u64 / 64;
 const TOUCHED: u64 = 2 * BYTES as u64 / 4096;
 /// Rounds of the thread, of the child, and of the process itself.
 const ROUNDS: [u64; 3] = [6, 4, 2];
-/// Rounds in scattered order under each placement that is ranked: enough that the start of the program, whose lines are scattered
-/// and local, does not bring bounds together.
-const RANKED: u64 = 6;
-/// The factor by which numbers of lines are scattered: odd, so that each line has its turn.
-const SCATTER: usize = 40_503;
 /// Lines of a thread beside its walk: its stack, what the C library keeps for it, and lines that others on its CPU wrote to and
 /// it drives out. 5,520 were seen.
 const OF_THREAD: u64 = 16_000;
@@ -30,11 +25,10 @@ const OF_THREAD: u64 = 16_000;
 /// of nodewise and of this program, and more of either are more. Less than a round, so that none is missed or counted twice.
 const OF_START: u64 = 120_000;
 
-/// The program: `--walks`, or `--walk ROUNDS` as its child; `--walk ROUNDS scattered` in another order.
+/// The program: `--walks`, or `--walk ROUNDS` as its child.
 pub fn walk(words: &[String]) {
     match words {
-        [rounds] => rounds_over(rounds.parse().expect("a number"), 1),
-        [rounds, _] => rounds_over(rounds.parse().expect("a number"), SCATTER),
+        [rounds] => rounds_over(rounds.parse().expect("a number")),
         _ => walks(),
     }
 }
@@ -43,18 +37,18 @@ fn walks() {
     let [of_thread, of_child, own] = ROUNDS;
     let program = std::env::current_exe().expect("its path is known");
     let child = Command::new(program).args(["--walk", &of_child.to_string()]).spawn();
-    let thread = std::thread::spawn(move || rounds_over(of_thread, 1));
-    rounds_over(own, 1);
+    let thread = std::thread::spawn(move || rounds_over(of_thread));
+    rounds_over(own);
     thread.join().expect("it does not panic");
     let status = child.expect("it starts").wait().expect("it is a child");
     assert!(status.success());
 }
 
-fn rounds_over(rounds: u64, step: usize) {
+fn rounds_over(rounds: u64) {
     let mut memory = vec![0_u8; BYTES];
     memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     for _ in 0..rounds {
-        (0..BYTES / 64).for_each(|line| _ = black_box(memory[line * step * 64 % BYTES]));
+        (0..BYTES / 64).for_each(|line| _ = black_box(memory[line * 64]));
     }
 }
 
@@ -471,53 +465,89 @@ fn moved_by_kernel(json: &Value, phase: &str) -> Result<(), String> {
     }
 }
 
-/// `nodewise tune --machine` counts a walk under each placement, and ranks the one that is local before the one that is not;
-/// judged again for a machine whose memory is as far as the own, it cannot be ranked.
+/// A program that touches memory, then walks over its lines in scattered order, in a phase each.
+const RANKED: &str = r#"
+#include <nodewise.h>
+#include <stdlib.h>
+
+#define LINES (131072ul)
+
+int main(void)
+{
+	volatile char *start = malloc(LINES * 64);
+
+	nodewise_phase("touch");
+	for (unsigned long at = 0; at < LINES * 64; at += 4096)
+		start[at] = 1;
+	nodewise_phase("walk");
+	/* An odd factor: each line has its turn. */
+	for (unsigned long at = 0; at < 4 * LINES; at++)
+		(void)start[at * 40503 % LINES * 64];
+	nodewise_phase("");
+	return 0;
+}
+"#;
+/// Rounds of its walk.
+const RANKED_ROUNDS: u64 = 4;
+
+/// `nodewise tune --machine` counts a walk under each placement, and ranks the one that is local before the one that is not,
+/// in the phase of the walk; judged again for a machine whose memory is as far as the own, it cannot be ranked.
 pub fn rank_placements() -> Result<(), Failed> {
     if let Err(line) = Lab::for_test(&KernelChoice::default()) {
         eprintln!("{line}");
         return Ok(());
     }
-    let (nodewise, own) = (env!("CARGO_BIN_EXE_nodewise"), std::env::current_exe()?);
-    let folder = tempfile::tempdir()?;
+    let folder = tempfile::Builder::new().prefix("ranked").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let program = compile(folder.path(), "ranked", RANKED)?;
     let saved = folder.path().join("counts.json");
-    let mut command = Command::new(nodewise);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["tune", "--machine", "2x(8c 64G); dist=21", "--max-cpus=2", "--memory=1G", "--json"]);
     command.args(["--placement", "cpunodebind=0 membind=1", "--placement", "cpunodebind=0 membind=0", "--"]);
-    let output = command.arg(own).args(["--walk", &RANKED.to_string(), "scattered"]).output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = command.arg(program).output()?;
     if !output.status.success() {
-        return Err(format!("{}: {said}", output.status).into());
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into());
     }
     std::fs::write(&saved, &output.stdout)?;
     let json: Value = serde_json::from_slice(&output.stdout)?;
+    if json["phases"] != serde_json::json!(["", "touch", "walk"]) {
+        return Err(format!("{:#}", json["phases"]).into());
+    }
+    let phases = json["ranked_phases"].as_array().into_iter().flatten();
+    let walk = phases.clone().find(|phase| phase["phase_index"] == 2).ok_or("no phase of the walk")?;
     let of = |name: &str| {
-        let placements = json["placements"].as_array().into_iter().flatten();
-        placements.clone().find(|placement| placement["name"] == name).cloned().unwrap_or_default()
+        let placements = walk["placements"].as_array().into_iter().flatten();
+        let found =
+            placements.clone().find(|placement| placement["name"] == name).cloned().unwrap_or_default();
+        ["lines", "local_lines", "first_place", "last_place"]
+            .map(|key| found[key].as_u64().unwrap_or_default())
     };
     let (near, far) = (of("local to node 0"), of("CPUs of node 0, memory of node 1"));
-    let walked = RANKED * LINES + TOUCHED;
-    for (placement, local) in [(&near, true), (&far, false)] {
-        let lines = placement["lines"].as_u64().unwrap_or_default();
-        let at_home = placement["local_lines"].as_u64().unwrap_or_default();
-        let walk = if local { at_home } else { lines - at_home };
-        let most = walked + OF_START;
-        if !(walked..=most).contains(&walk) {
-            let why = format!("expected {walked} lines and up to {most}: {walk} were counted");
-            return Err(format!("{why}\n{json:#}").into());
-        }
+    let walked = RANKED_ROUNDS * LINES;
+    let most = walked + BESIDE;
+    let is_counted = [near[1], far[0] - far[1]].iter().all(|lines| (walked..=most).contains(lines));
+    // The default is one of three: it may be near as well.
+    if !is_counted || near[3] >= far[2] || far[2] == 1 {
+        return Err(format!("expected {walked} to {most} lines near, then far: {near:?} {far:?}").into());
     }
-    let places = [&near, &far].map(|of| (of["first_place"].as_u64(), of["last_place"].as_u64()));
-    let stands_before = places[0].1 < places[1].0.map(|_| places[1].1).unwrap_or_default();
-    if !stands_before || places[1].0 == Some(1) {
-        return Err(format!("the local walk is not ahead of the other: {places:?}").into());
-    }
-    let mut again = Command::new(nodewise);
-    again.args(["tune", "--machine", "2x(8c 64G); dist=11", "--from"]).arg(&saved);
-    let output = again.output()?;
+    let judged = |phase: &str| {
+        let mut again = Command::new(env!("CARGO_BIN_EXE_nodewise"));
+        again
+            .args(["tune", "--machine", "2x(8c 64G); dist=11", "--phase", phase, "--from"])
+            .arg(&saved)
+            .output()
+    };
+    let output = judged("walk")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let is_void = text.starts_with("Cannot be ranked: the bounds of 3 placements");
-    if is_void { Ok(()) } else { Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).into()) }
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !text.starts_with("Cannot be ranked: the bounds of 3 placements")
+        || !words.contains("of the phase walk")
+    {
+        return Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let output = judged("wlak")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_refused = output.status.code() == Some(125) && said.contains("expected one of touch, walk");
+    if is_refused { Ok(()) } else { Err(format!("{}: {said}", output.status).into()) }
 }
 
 /// The local share of all lines as the verdict has it.

@@ -10,13 +10,14 @@ use super::line_counts::ENGINE;
 use super::reading::{Saved, items, node};
 use super::{pretty, rounded};
 use crate::digest::line_counts::{LINE, LineCell, LineCounts, LineThread, OWN, SIZES};
-use crate::digest::ranking::{CountedPlacement, RankedPlacement, Ranking, Uncounted};
+use crate::digest::ranking::{CountedPlacement, RankedPhase, RankedPlacement, Ranking, Uncounted};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.placement-lines/1";
 
 /// More placements, threads and cells than any run has.
 const MOST_PLACEMENTS: usize = 1000;
+const MOST_PHASES: usize = 1 << 10;
 const MOST_THREADS: usize = 1 << 20;
 const MOST_CELLS: usize = 1 << 22;
 const MOST_NODES: usize = 1024;
@@ -33,7 +34,15 @@ struct Document {
     /// Nodes of the guest that have CPUs, with the number of them.
     cpu_nodes: Vec<CpuNodeJson>,
     memory_nodes: Vec<u32>,
+    /// Names of phases; the first, without a name, is the time outside of phases.
+    #[serde(default)]
+    phases: Vec<String>,
+    /// The phase that is counted alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
     placements: Vec<PlacementJson>,
+    #[serde(default, skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    ranked_phases: Vec<RankedPhaseJson>,
     not_counted: Vec<UncountedJson>,
     #[serde(default, skip_deserializing)]
     costs: CostsJson,
@@ -73,8 +82,25 @@ struct PlacementJson {
     cells: Vec<CellJson>,
 }
 
+#[derive(Serialize)]
+struct RankedPhaseJson {
+    phase_index: usize,
+    placements: Vec<PlaceJson>,
+}
+
+#[derive(Serialize)]
+struct PlaceJson {
+    name: String,
+    first_place: usize,
+    last_place: usize,
+    lines: u64,
+    local_lines: u64,
+}
+
 #[derive(Serialize, Deserialize)]
 struct CellJson {
+    #[serde(default)]
+    phase_index: usize,
     thread_index: usize,
     cpu_node: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,10 +161,27 @@ pub fn ranking(ranking: &Ranking, guest: &CountedIn) -> String {
         cache,
         cpu_nodes: guest.guest_cpus.iter().map(cpu_node).collect(),
         memory_nodes: memory_nodes.unwrap_or_default(),
+        phases: first.map(|counts| counts.phases.clone()).unwrap_or_default(),
+        phase: first.and_then(|counts| counts.chosen.clone()),
+        ranked_phases: ranking.phases.iter().map(ranked_phase).collect(),
         placements: ranking.placements.iter().map(placement).collect(),
         not_counted: ranking.uncounted.iter().map(uncounted).collect(),
         costs: costs(ranking),
     })
+}
+
+fn ranked_phase(phase: &RankedPhase) -> RankedPhaseJson {
+    let place = |ranked: &RankedPlacement| {
+        let share = ranked.counted.counts.all();
+        PlaceJson {
+            name: ranked.counted.name.clone(),
+            first_place: *ranked.places.start(),
+            last_place: *ranked.places.end(),
+            lines: share.all,
+            local_lines: share.local,
+        }
+    };
+    RankedPhaseJson { phase_index: phase.phase, placements: phase.placements.iter().map(place).collect() }
 }
 
 fn placement(ranked: &RankedPlacement) -> PlacementJson {
@@ -146,6 +189,7 @@ fn placement(ranked: &RankedPlacement) -> PlacementJson {
     let all = counts.all();
     let of_node = |to: &NodeId| (to.number(), counts.share(OWN, |cell| cell.node == Some(*to)).all);
     let cell = |cell: &LineCell| CellJson {
+        phase_index: cell.phase,
         thread_index: cell.thread,
         cpu_node: cell.cpu_node.number(),
         memory_node: cell.node.map(NodeId::number),
@@ -204,6 +248,16 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         }
     }
     let memory_nodes = items("memory_nodes", document.memory_nodes, MOST_NODES, node)?;
+    let mut phases = items("phases", document.phases, MOST_PHASES, Ok)?;
+    if phases.is_empty() {
+        phases.push(String::new());
+    }
+    if let Some((at, name)) = phases.iter().enumerate().find(|(at, name)| name.is_empty() != (*at == 0)) {
+        return Err(format!("phases[{at}] is {name:?}: expected names, the first of them empty"));
+    }
+    if let Some(name) = document.phase.as_ref().filter(|name| !phases[1..].contains(name)) {
+        return Err(format!("phase is {name:?}, which phases does not name"));
+    }
     let frame = LineCounts {
         ways: document.cache.ways,
         sizes: document.cache.sizes_bytes.map(Bytes::new),
@@ -216,9 +270,9 @@ pub fn read(saved: &Saved<'_>) -> Result<(Vec<CountedPlacement>, Vec<Uncounted>,
         cells: Vec::new(),
         mappings: Vec::new(),
         parts: Vec::new(),
-        phases: vec![String::new()],
+        phases,
         lost_phases: 0,
-        chosen: None,
+        chosen: document.phase,
         shared: Vec::new(),
         lost_lines: 0,
         code: None,
@@ -236,6 +290,10 @@ fn counted(placement: PlacementJson, frame: &LineCounts) -> Result<CountedPlacem
         return Err(format!("thread_count is {threads}: expected at most {MOST_THREADS}"));
     }
     let cells = items("cells", placement.cells, MOST_CELLS, |cell| {
+        let (phase, phases) = (cell.phase_index, frame.phases.len());
+        if phase >= phases {
+            return Err(format!("phase_index is {phase}: there are {phases} phases"));
+        }
         let (read, in_order, written) = (cell.lines_read, cell.lines_read_in_order, cell.lines_written_back);
         if cell.thread_index >= threads {
             return Err(format!("thread_index is {}: there are {threads} threads", cell.thread_index));
@@ -255,7 +313,7 @@ fn counted(placement: PlacementJson, frame: &LineCounts) -> Result<CountedPlacem
             return Err(format!("{some} lines of {all} that were read are in order"));
         }
         Ok(LineCell {
-            phase: 0,
+            phase,
             thread: cell.thread_index,
             in_kernel: false,
             cpu_node,
@@ -273,7 +331,7 @@ fn counted(placement: PlacementJson, frame: &LineCounts) -> Result<CountedPlacem
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::ranking::tests::{known, ranking as sample};
+    use crate::digest::ranking::tests::{known, phased, ranking as sample};
     use proptest::prelude::{any, proptest};
     use serde_json::{Value, json};
 
@@ -297,6 +355,31 @@ mod tests {
         assert_eq!([of(1, "lines"), of(1, "local_lines")], [json!(1000), json!(750)]);
         assert_eq!(json["placements"][1]["lines_by_memory_node"], json!({"0": 750, "1": 250}));
         assert_eq!(json["costs"]["paths"][1]["latency_ns"], json!(145.0));
+    }
+
+    #[test]
+    fn phases_are_kept_and_one_that_was_chosen_stays_so() {
+        let text = ranking(&phased(), &guest());
+        let (placements, uncounted, found) = read(&Saved::from_json(&text).unwrap()).unwrap();
+        let mut again = Ranking::new(placements, uncounted, known()).unwrap();
+        assert_eq!(ranking(&again, &found), text);
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["phases"], json!(["", "fill", "read\u{1b}"]));
+        let place = |name: &str, places: [u64; 2], lines: u64, local: u64| json!({"name": name, "first_place": places[0], "last_place": places[1], "lines": lines, "local_lines": local});
+        assert_eq!(
+            json["ranked_phases"][1],
+            json!({"phase_index": 1, "placements": [
+                place("membind=0", [1, 1], 500, 500), place("default", [2, 2], 500, 0),
+            ]})
+        );
+        for ranked in &mut again.placements {
+            ranked.counted.counts = ranked.counted.counts.clone().only_phase("fill").unwrap();
+        }
+        let chosen = again.placements.into_iter().map(|ranked| ranked.counted).collect();
+        let chosen = ranking(&Ranking::new(chosen, Vec::new(), known()).unwrap(), &found);
+        let (placements, ..) = read(&Saved::from_json(&chosen).unwrap()).unwrap();
+        assert_eq!(placements[0].counts.chosen.as_deref(), Some("fill"));
+        assert!(!chosen.contains("ranked_phases"));
     }
 
     #[test]
@@ -325,6 +408,17 @@ mod tests {
         );
         check(&["placements", "0", "thread_count"], json!(1_u64 << 40), "expected at most 1048576");
         check(&["cpu_nodes", "1", "node"], json!(0), "cpu_nodes[1]: node 0 has 2 CPUs, or is there twice");
+        check(
+            &cell("phase_index"),
+            json!(1),
+            "placements[1]: cells[0]: phase_index is 1: there are 1 phases",
+        );
+        check(&["phases", "0"], json!("a"), "phases[0] is \"a\": expected names, the first of them empty");
+        check(
+            &["phases"],
+            json!(["", "a", ""]),
+            "phases[2] is \"\": expected names, the first of them empty",
+        );
         check(&["schema"], json!("x"), "expected nodewise.placement-lines/1");
     }
 

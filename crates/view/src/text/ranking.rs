@@ -4,16 +4,64 @@ use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 
 use crate::digest::line_counts::{LineCounts, LocalShare, percent};
-use crate::digest::ranking::Ranking;
+use crate::digest::ranking::{RankedPhase, RankedPlacement, Ranking, first, is_void};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
+/// The most phases that have a table.
+const MOST_PHASES: usize = 5;
+
 /// Writes the placements, the conclusion first.
 pub fn ranking(ranking: &Ranking, style: &Style) -> String {
     let mut page = Page::new(*style);
-    page.line(0, &Line::from(conclusion(ranking)));
-    page.heading("Placements", "lines of 64 bytes, counted in a guest of the machine");
+    page.line(0, &Line::from(conclusion(&ranking.placements)));
+    let chosen = ranking.placements.iter().find_map(|ranked| ranked.counted.counts.chosen.as_deref());
+    let of_phase = chosen.map(|name| format!(", of the phase {}", printable(name))).unwrap_or_default();
+    let remark = format!("lines of 64 bytes, counted in a guest of the machine{of_phase}");
+    page.heading("Placements", &remark);
+    placements(&ranking.placements, &mut page);
+    for remark in remarks(ranking) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {remark}")));
+    }
+    for uncounted in &ranking.uncounted {
+        let text = format!("  not counted: {}: {}", printable(&uncounted.name), printable(&uncounted.why));
+        page.line(4, &Line::new().with(Ink::Notable, text));
+    }
+    phases(&ranking.phases, &mut page);
+    page.finish()
+}
+
+/// The phases that move most lines, in the order in which they were first marked.
+fn phases(phases: &[RankedPhase], page: &mut Page) {
+    let lines = |phase: &RankedPhase| {
+        phase.placements.iter().map(|ranked| ranked.counted.counts.all().all).max().unwrap_or_default()
+    };
+    let mut shown: Vec<&RankedPhase> = phases.iter().collect();
+    shown.sort_by_key(|phase| std::cmp::Reverse(lines(phase)));
+    shown.truncate(MOST_PHASES);
+    shown.sort_by_key(|phase| phase.phase);
+    let left_out = phases.len() - shown.len();
+    for phase in shown {
+        let name = phase.placements.first().map(|ranked| ranked.counted.counts.phase_name(phase.phase));
+        let name = name.unwrap_or_default();
+        let title = if phase.phase == 0 { "Outside of phases".to_owned() } else { format!("Phase {name}") };
+        page.heading(&title, &decapitalised(&conclusion(&phase.placements)));
+        placements(&phase.placements, page);
+    }
+    if left_out > 0 {
+        let text = format!("  {} with fewer lines: --json has them", plural(left_out, "more phase"));
+        page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+}
+
+fn decapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |letter| letter.to_lowercase().chain(letters).collect())
+}
+
+/// The table of placements.
+fn placements(placements: &[RankedPlacement], page: &mut Page) {
     let column = |head, align| Column { head, align, keep: Keep::Always };
     let mut table = Table::new(vec![
         column("place", Align::Right),
@@ -24,7 +72,7 @@ pub fn ranking(ranking: &Ranking, style: &Style) -> String {
         column("placement", Align::Left),
     ])
     .naming_omitted();
-    for ranked in &ranking.placements {
+    for ranked in placements {
         let counts = &ranked.counted.counts;
         let (first, last) = (*ranked.places.start(), *ranked.places.end());
         let place = if first == last { first.to_string() } else { format!("{first}-{last}") };
@@ -38,26 +86,18 @@ pub fn ranking(ranking: &Ranking, style: &Style) -> String {
             ranked.counted.name.as_str().into(),
         ]);
     }
-    table.write(&mut page);
-    for remark in remarks(ranking) {
-        page.line(4, &Line::new().with(Ink::Faint, format!("  {remark}")));
-    }
-    for uncounted in &ranking.uncounted {
-        let text = format!("  not counted: {}: {}", printable(&uncounted.name), printable(&uncounted.why));
-        page.line(4, &Line::new().with(Ink::Notable, text));
-    }
-    page.finish()
+    table.write(page);
 }
 
 /// The placement that is predicted to be the fastest, or those among which it is.
-fn conclusion(ranking: &Ranking) -> String {
-    let first: Vec<&str> = ranking.first().map(|ranked| ranked.counted.name.as_str()).collect();
-    let all = plural(ranking.placements.len(), "placement");
+fn conclusion(placements: &[RankedPlacement]) -> String {
+    let first: Vec<&str> = first(placements).map(|ranked| ranked.counted.name.as_str()).collect();
+    let all = plural(placements.len(), "placement");
     match first.as_slice() {
         [] => "No placement was counted".to_owned(),
-        _ if ranking.placements.len() < 2 => "One placement: nothing to rank".to_owned(),
+        _ if placements.len() < 2 => "One placement: nothing to rank".to_owned(),
         [only] => format!("Predicted: {only} is the fastest of {all}"),
-        _ if ranking.is_void() => format!("Cannot be ranked: the bounds of {all} are too near"),
+        _ if is_void(placements) => format!("Cannot be ranked: the bounds of {all} are too near"),
         [others @ .., last] => {
             format!("Predicted: the fastest of {all} is {} or {last}", others.join(", "))
         }
@@ -105,7 +145,7 @@ fn remarks(ranking: &Ranking) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::ranking::tests::{counted, known, ranking as sample};
+    use crate::digest::ranking::tests::{counted, known, phased, ranking as sample};
 
     #[test]
     fn the_conclusion_comes_first() {
@@ -131,10 +171,40 @@ Placements  lines of 64 bytes, counted in a guest of the machine
     }
 
     #[test]
+    fn phases_have_a_table_each() {
+        let text = ranking(&phased(), &Style::plain(80));
+        let (_, phases) = text.split_once("\n\nOutside").unwrap();
+        assert_eq!(
+            phases,
+            " of phases  one placement: nothing to rank
+  place    local  lines  in order  by node           placement
+      1  100.0 %     10     0.0 %  0: 100 %, 1: 0 %  membind=0
+
+Phase fill  predicted: membind=0 is the fastest of 2 placements
+  place    local  lines  in order  by node           placement
+      1  100.0 %    500     0.0 %  0: 100 %, 1: 0 %  membind=0
+      2    0.0 %    500     0.0 %  0: 0 %, 1: 100 %  default
+
+Phase read\\x1b  predicted: default is the fastest of 2 placements
+  place    local  lines  in order  by node           placement
+      1  100.0 %   1000     0.0 %  0: 50 %, 1: 50 %  default
+      2   50.0 %   1000     0.0 %  0: 100 %, 1: 0 %  membind=0
+"
+        );
+        let mut many = phased();
+        many.phases = (0..7).map(|phase| RankedPhase { phase, ..many.phases[1].clone() }).collect();
+        assert!(
+            ranking(&many, &Style::plain(80))
+                .ends_with("  2 more phases with fewer lines: --json has them\n")
+        );
+    }
+
+    #[test]
     fn one_fastest_and_none_are_named() {
         let near = || counted("near", &[(0, 0, 0, 0, 500)]);
         let far = counted("far", &[(0, 0, 1, 0, 500)]);
-        let conclude = |placements| conclusion(&Ranking::new(placements, Vec::new(), known()).unwrap());
+        let conclude =
+            |placements| conclusion(&Ranking::new(placements, Vec::new(), known()).unwrap().placements);
         assert_eq!(conclude(vec![far, near()]), "Predicted: near is the fastest of 2 placements");
         assert_eq!(
             conclude(vec![near(), near()]),

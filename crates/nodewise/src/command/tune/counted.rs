@@ -70,6 +70,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
             Err(why) => uncounted.push(Uncounted { name, why }),
         }
     }
+    choose_phase(args, &mut counted, &mut uncounted)?;
     let guest_cpus = |node: &GuestNode| Some((node.id, u32::try_from(node.cpus.len()).ok()?));
     let with_cpus = guest.layout.nodes.iter().filter(|node| !node.cpus.is_empty());
     let guest_cpus = with_cpus.filter_map(guest_cpus).collect();
@@ -77,7 +78,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
 }
 
 /// Judges counts of before for the machine, which may be another one with the same nodes.
-pub fn judge_saved(counts: Counts, args: &Tune, global: &Global) -> Outcome {
+pub fn judge_saved(mut counts: Counts, args: &Tune, global: &Global) -> Outcome {
     refuse_for_saved(args)?;
     let machine = input::load(&global.machine, Detail::Full)?.machine;
     let layout =
@@ -94,8 +95,39 @@ pub fn judge_saved(counts: Counts, args: &Tune, global: &Global) -> Outcome {
             "--from: the counts are of a machine with other nodes: count the program on this one",
         ));
     }
+    choose_phase(args, &mut counts.0, &mut counts.1)?;
     let costs = costs(args, &machine)?;
     judge(counts, costs, &layout, &machine, args, global)
+}
+
+/// Leaves the chosen phase alone; placements under which it moved no line are not counted. Without one everything stays.
+fn choose_phase(
+    args: &Tune,
+    counted: &mut Vec<CountedPlacement>,
+    uncounted: &mut Vec<Uncounted>,
+) -> Result<(), Failure> {
+    let Some(name) = &args.phase else { return Ok(()) };
+    let mut unknown = None;
+    for mut placement in std::mem::take(counted) {
+        match placement.counts.only_phase(name) {
+            Ok(counts) if counts.all().all > 0 => {
+                placement.counts = counts;
+                counted.push(placement);
+            }
+            Ok(_) => uncounted.push(Uncounted {
+                name: placement.name,
+                why: format!("the phase {} moved no lines", printable(name)),
+            }),
+            Err(error) => {
+                uncounted.push(Uncounted { name: placement.name, why: error.to_string() });
+                unknown = Some(error);
+            }
+        }
+    }
+    match unknown {
+        Some(unknown) if counted.is_empty() => Err(Failure::new(NOT_STARTED, format!("--phase: {unknown}"))),
+        _ => Ok(()),
+    }
 }
 
 fn judge(
@@ -282,6 +314,7 @@ fn refuse_timing(args: &Tune) -> Result<(), Failure> {
 /// Refuses options of a program that is counted, for one that is timed.
 pub fn refuse_counting(args: &Tune) -> Result<(), Failure> {
     let counted = [
+        ("--phase", args.phase.is_some()),
         ("--latency", args.latency.is_some()),
         ("--bandwidth", args.bandwidth.is_some()),
         ("--kernel", args.kernel.is_some()),
@@ -337,9 +370,32 @@ mod tests {
             let expected = format!("{name} has no meaning with --from of counts");
             assert!(refused.code == USAGE && refused.message.starts_with(&expected), "{}", refused.message);
         }
-        for words in [&[][..], &["--json"], &["--latency=l.json", "--bandwidth=b.json"]] {
+        for words in [&[][..], &["--json", "--phase=solve"], &["--latency=l.json", "--bandwidth=b.json"]] {
             assert!(from(words).is_ok(), "{words:?}");
         }
+    }
+
+    #[test]
+    fn a_phase_is_chosen_under_every_placement_that_moves_lines_in_it() {
+        let (node, frame) = (NodeId::new(0), include_str!("counted/phases.json"));
+        let saved = json::Saved::from_json(frame).unwrap();
+        let (counted, ..) = json::ranking::read(&saved).unwrap();
+        let choose = |phase: &str| {
+            let (mut counted, mut uncounted) = (counted.clone(), Vec::new());
+            let chosen = choose_phase(&tune(&["--phase", phase]), &mut counted, &mut uncounted);
+            chosen.map(|()| (counted, uncounted))
+        };
+        let (solved, left_out) = choose("solve").unwrap();
+        let lines = |counted: &CountedPlacement| (counted.name.clone(), counted.counts.all().all);
+        assert_eq!(solved.iter().map(lines).collect::<Vec<_>>(), [("default".to_owned(), 60)]);
+        assert!(solved[0].counts.cells.iter().all(|cell| cell.cpu_node == node));
+        let why = "the phase solve moved no lines".to_owned();
+        assert_eq!(left_out, [Uncounted { name: "interleave all".to_owned(), why }]);
+        let refused = choose("sovle").unwrap_err();
+        assert_eq!(
+            (refused.code, refused.message.as_str()),
+            (NOT_STARTED, "--phase: the program marked no phase \"sovle\": expected one of load, solve")
+        );
     }
 
     #[test]

@@ -77,11 +77,32 @@ impl LineCounts {
             let marked = (1..self.phases.len()).map(|phase| self.phase_name(phase)).collect();
             return Err(UnknownPhase { name: name.to_owned(), marked });
         };
-        self.cells.retain(|cell| cell.phase == place);
-        self.parts.retain(|part| part.phase == place);
-        self.code.iter_mut().for_each(|code| code.reads.retain(|reads| reads.phase == place));
+        self = self.in_phase(place);
         self.chosen = Some(name.to_owned());
         Ok(self)
+    }
+
+    /// The counts of the phase with this place, also of that outside of phases.
+    #[must_use]
+    pub fn in_phase(&self, place: usize) -> Self {
+        let mut alone = self.clone();
+        alone.cells.retain(|cell| cell.phase == place);
+        alone.parts.retain(|part| part.phase == place);
+        alone.code.iter_mut().for_each(|code| code.reads.retain(|reads| reads.phase == place));
+        alone
+    }
+
+    /// Gives the phases the places that they have among `names`; the first is the time outside of phases, also of lines of a
+    /// phase whose name is not there.
+    pub fn number_phases(&mut self, names: &[String]) {
+        let place = |name: &String| names.iter().position(|other| other == name).unwrap_or_default();
+        let places: Vec<usize> = self.phases.iter().map(place).collect();
+        let number = |phase: &mut usize| *phase = places.get(*phase).copied().unwrap_or_default();
+        self.cells.iter_mut().for_each(|cell| number(&mut cell.phase));
+        self.parts.iter_mut().for_each(|part| number(&mut part.phase));
+        let reads = self.code.iter_mut().flat_map(|code| &mut code.reads);
+        reads.for_each(|reads| number(&mut reads.phase));
+        self.phases = names.to_vec();
     }
 }
 
@@ -112,6 +133,17 @@ mod tests {
             counts.worst_mappings().iter().map(|(mapping, share)| (mapping.kind.name(), share.all)).collect();
         assert_eq!(mappings, [("heap", 240), ("lib\u{1b}.so", 700)]);
         assert_eq!(phased().only_phase("idle").unwrap().all(), LocalShare::default());
+    }
+
+    #[test]
+    fn phases_are_numbered_by_the_names_of_others() {
+        let mut counts = phased();
+        let names = ["", "load", "idle", "solve\u{1b}"].map(str::to_owned);
+        counts.number_phases(&names);
+        let shares: Vec<(usize, u64)> =
+            counts.phase_shares().iter().map(|found| (found.phase, found.share.all)).collect();
+        assert_eq!(shares, [(0, 1050), (3, 954)]);
+        assert_eq!(counts.only_phase("solve\u{1b}").unwrap().worst_mappings().len(), 2);
     }
 
     #[test]
