@@ -21,6 +21,9 @@ use crate::cost::{CHASING, Costs, PathCost, STREAMING, Unknown};
 
 /// Bytes of a line.
 const LINE: f64 = 64.0;
+/// By how much assumed differences between the latency of other nodes and that of the own may be wrong, either way. No end of
+/// what is unknown: a way that is farther stays so, and only how much slower it makes a program depends on it.
+const DIFFERENCES_WITHIN: [f64; 2] = [0.5, 2.0];
 /// How far apart bounds have to be: with the counts of one kernel, two runs of the same program differ by less, and the
 /// model leaves out more than any figure says.
 pub const APART: f64 = 1.5;
@@ -55,6 +58,22 @@ pub struct Moved {
     pub scattered: u64,
     /// Lines that went back because they were written to: nothing waits for them.
     pub written_back: u64,
+}
+
+/// The figures of a machine that are rules of thumb.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assumed {
+    /// Whether bandwidths are.
+    pub bandwidths: bool,
+    /// Where latencies are, all costs with half and with twice the assumed difference between other nodes and the own.
+    pub latencies: Option<[Costs; 2]>,
+}
+
+impl Assumed {
+    /// Whether any figure is.
+    pub const fn is_any(&self) -> bool {
+        self.bandwidths || self.latencies.is_some()
+    }
 }
 
 /// One end of everything that is unknown.
@@ -92,14 +111,27 @@ impl Ends {
 }
 
 impl Costs {
-    /// Adds what is not known by rules of thumb, from the distances: see the constants of this module. Returns whether
-    /// anything had to be assumed.
-    pub fn assume_the_rest(&mut self, machine: &Machine) -> bool {
-        let mut has_assumed = false;
+    /// Adds what is not known by rules of thumb, from the distances: see the constants of this module.
+    pub fn assume_the_rest(&mut self, machine: &Machine) -> Assumed {
+        let known = self.clone();
+        let (has_latency, bandwidths) = self.assume(machine, LATENCY_OF_DISTANCE);
+        let latencies = has_latency.then(|| {
+            DIFFERENCES_WITHIN.map(|factor| {
+                let mut costs = known.clone();
+                costs.assume(machine, LATENCY_OF_DISTANCE * factor);
+                costs
+            })
+        });
+        Assumed { bandwidths, latencies }
+    }
+
+    /// Whether a latency had to be assumed, and whether a bandwidth had to.
+    fn assume(&mut self, machine: &Machine, latency_of_distance: f64) -> (bool, bool) {
+        let (mut has_latency, mut has_bandwidth) = (false, false);
         for to in machine.nodes_with_memory().iter() {
             let has_cpus = !machine.cpus_of(to).is_empty();
             self.controllers.entry(to).or_insert_with(|| {
-                has_assumed = true;
+                has_bandwidth = true;
                 if has_cpus { OWN_BANDWIDTH } else { BANDWIDTH_WITHOUT_CPUS }
             });
             for from in machine.nodes_with_cpus().iter() {
@@ -111,14 +143,15 @@ impl Costs {
                 if known.is_some() && !needs_link {
                     continue;
                 }
-                has_assumed = true;
-                let latency_ns = OWN_LATENCY + LATENCY_OF_DISTANCE * f64::from(distance.saturating_sub(10));
+                has_latency |= known.is_none();
+                has_bandwidth |= needs_link;
+                let latency_ns = OWN_LATENCY + latency_of_distance * f64::from(distance.saturating_sub(10));
                 let way = known.unwrap_or(PathCost { latency_ns, bandwidth: None });
                 let bandwidth = way.bandwidth.or(is_far.then_some(LINK_BANDWIDTH));
                 self.paths.set(from, to, PathCost { bandwidth, ..way });
             }
         }
-        has_assumed
+        (has_latency, has_bandwidth)
     }
 
     /// Computes the bound of a placement at one end of what is unknown. `growth` is how many CPUs the machine has for each
@@ -176,8 +209,23 @@ mod tests {
     fn costs(text: &str) -> (Costs, bool) {
         let machine = spec::machine(text).unwrap();
         let mut costs = Costs::from_firmware(&machine);
-        let has_assumed = costs.assume_the_rest(&machine);
-        (costs, has_assumed)
+        let assumed = costs.assume_the_rest(&machine);
+        (costs, assumed.is_any())
+    }
+
+    #[test]
+    fn assumed_latencies_have_two_ends_and_known_ones_none() {
+        let assumed = |text: &str| {
+            let machine = spec::machine(text).unwrap();
+            Costs::from_firmware(&machine).assume_the_rest(&machine)
+        };
+        let ends = assumed("2x(4c 8G); dist=21").latencies.unwrap();
+        let far = ends.map(|costs| costs.paths.get(node(0), node(1)).unwrap().latency_ns);
+        assert_eq!(far, [117.5, 200.0]);
+        let known = assumed(
+            "2x(4c 8G); dist=21; access=0>0:80ns/90G; access=1>1:80ns/90G; access=0>1:130ns/30G; access=1>0:130ns/30G",
+        );
+        assert_eq!(known, Assumed { bandwidths: true, latencies: None });
     }
 
     fn moved(thread: usize, from: u32, to: u32, in_order: u64, scattered: u64) -> Moved {

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use nodewise_machine::NodeId;
 use nodewise_machine::order::Order as _;
-use nodewise_model::cost::{Costs, Unknown};
-use nodewise_model::ranking::{Ends, Moved, places};
+use nodewise_model::cost::{CHASING, Costs, STREAMING, Unknown};
+use nodewise_model::ranking::{Assumed, Ends, Moved, places};
 
 use super::line_counts::{LineCounts, OWN, SIZES};
 
@@ -34,8 +34,8 @@ pub struct Uncounted {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownCosts {
     pub costs: Costs,
-    /// Whether some of them are rules of thumb.
-    pub is_assumed: bool,
+    /// Those that are rules of thumb.
+    pub assumed: Assumed,
     /// CPUs that the machine has for each of the guest's, by node.
     pub growth: BTreeMap<NodeId, f64>,
 }
@@ -43,8 +43,8 @@ pub struct KnownCosts {
 /// Placements in the order in which they are predicted.
 ///
 /// Phases of a program follow one another, so the bound of a run is the sum of those of its phases; what the program does
-/// outside of phases is one of them. Phases of processes that run side by side are added up all the same, which weighs them
-/// alike under all placements.
+/// outside of phases is one of them. Phases of processes that run side by side are added up too, which weighs them alike
+/// under all placements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Those with the first places first; of equal ones that with the largest share of local lines.
@@ -52,10 +52,96 @@ pub struct Ranking {
     /// The same for each phase that moved lines, in the order in which phases were first marked; none where no program marked
     /// any, or where one was chosen.
     pub phases: Vec<RankedPhase>,
+    /// Assumptions about the whole run that places depend on.
+    pub decisive: Vec<Decisive>,
     pub uncounted: Vec<Uncounted>,
     pub known: KnownCosts,
     /// Whether the program may have more threads on a machine with more CPUs: two of them or more do the work.
     pub grows: bool,
+}
+
+/// Something that counts do not say and a bound needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// Lines read in order that a thread has under way.
+    InOrder,
+    /// Other lines that it has under way.
+    Scattered,
+    /// Threads on a machine with more CPUs than the guest.
+    Threads,
+    /// Bandwidths that are rules of thumb.
+    Bandwidths,
+    /// Latencies that are rules of thumb.
+    Latencies,
+    /// The size of the modelled cache.
+    Cache,
+}
+
+impl Assumption {
+    /// Those whose ends are among those of a bound; latencies that are assumed are varied apart.
+    const OF_BOUNDS: [Self; 5] =
+        [Self::InOrder, Self::Scattered, Self::Threads, Self::Bandwidths, Self::Cache];
+
+    /// The assumption in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::InOrder => "lines in order under way",
+            Self::Scattered => "other lines under way",
+            Self::Threads => "threads",
+            Self::Bandwidths => "assumed bandwidths",
+            Self::Latencies => "assumed latency difference",
+            Self::Cache => "cache",
+        }
+    }
+
+    /// Its ends in words.
+    const fn ends(self) -> &'static [&'static str] {
+        match self {
+            Self::InOrder => &["10", "48"],
+            Self::Scattered => &["1", "10"],
+            Self::Threads => &["as many", "more, as CPUs"],
+            Self::Bandwidths | Self::Latencies => &["half", "twice"],
+            Self::Cache => &["half", "modelled", "twice"],
+        }
+    }
+
+    /// Which of its ends a bound is for.
+    fn end(self, setting: &Setting) -> usize {
+        let ends = setting.ends;
+        match self {
+            Self::InOrder => usize::from(ends.in_order > STREAMING),
+            Self::Scattered => usize::from(ends.scattered > CHASING),
+            Self::Threads => usize::from(ends.grows),
+            Self::Bandwidths => usize::from(ends.bandwidth > 1.0),
+            Self::Latencies => 0,
+            Self::Cache => setting.size,
+        }
+    }
+}
+
+/// An assumption that decides: the placements have other places where it is known to be at one of its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decisive {
+    pub assumption: Assumption,
+    /// Each end in words, with the places of the placements in the order of the ranking.
+    pub ends: Vec<(&'static str, Vec<RangeInclusive<usize>>)>,
+}
+
+impl Decisive {
+    /// The assumption with the places at each of its ends, if they differ.
+    fn new(assumption: Assumption, ends: Vec<Vec<RangeInclusive<usize>>>) -> Option<Self> {
+        let differs = ends.iter().any(|end| *end != ends[0]);
+        let ends = assumption.ends().iter().copied().zip(ends).collect();
+        differs.then_some(Self { assumption, ends })
+    }
+
+    /// Whether other placements may be the fastest at one of the ends than at another.
+    pub fn turns_the_first(&self) -> bool {
+        let firsts = |places: &[RangeInclusive<usize>]| -> Vec<bool> {
+            places.iter().map(|places| *places.start() == 1).collect()
+        };
+        self.ends.iter().any(|(_, places)| firsts(places) != firsts(&self.ends[0].1))
+    }
 }
 
 /// A phase, with the placements in the order that is predicted while it lasts.
@@ -85,7 +171,7 @@ impl Ranking {
         known: KnownCosts,
     ) -> Result<Self, Unknown> {
         share_phases(&mut placements);
-        let bounds = Bounds::new(&placements, &known)?;
+        let bounds = Bounds::new(&placements, &known.costs, &known)?;
         let phases = bounds.phases.iter().enumerate().map(|(phase, of_phase)| {
             let alone = placements.iter().zip(of_phase).filter_map(|(placement, bounds)| {
                 let counts = placement.counts.in_phase(phase);
@@ -98,8 +184,26 @@ impl Ranking {
         let phases: Vec<RankedPhase> = phases.filter(|phase| !phase.placements.is_empty()).collect();
         let is_one = placements.iter().any(|placement| placement.counts.chosen.is_some())
             || phases.iter().all(|phase| phase.phase == 0);
+        let whole = bounds.whole();
+        let own_order = order(&placements, &places(&whole));
+        let in_order = |places: Vec<RangeInclusive<usize>>| -> Vec<RangeInclusive<usize>> {
+            own_order.iter().map(|at| places[*at].clone()).collect()
+        };
+        let of_bounds = Assumption::OF_BOUNDS.into_iter().filter_map(|assumption| {
+            let ends = 0..assumption.ends().len();
+            let ends: Vec<_> =
+                ends.filter_map(|end| bounds.places_at(&whole, assumption, end)).map(in_order).collect();
+            Decisive::new(assumption, ends)
+        });
+        let mut decisive: Vec<Decisive> = of_bounds.collect();
+        if let Some(latencies) = &known.assumed.latencies {
+            let at = |costs: &Costs| Ok(in_order(places(&Bounds::new(&placements, costs, &known)?.whole())));
+            let ends = latencies.iter().map(at).collect::<Result<Vec<_>, _>>()?;
+            decisive.extend(Decisive::new(Assumption::Latencies, ends));
+        }
         Ok(Self {
-            placements: ranked(placements, &bounds.whole()),
+            placements: ranked(placements, &whole),
+            decisive,
             phases: if is_one { Vec::new() } else { phases },
             uncounted,
             known,
@@ -108,8 +212,16 @@ impl Ranking {
     }
 }
 
+/// A combination of ends for which a bound is computed.
+struct Setting {
+    /// The place of the size of the cache.
+    size: usize,
+    ends: Ends,
+}
+
 /// The bounds of placements at each end of what is unknown.
 struct Bounds {
+    settings: Vec<Setting>,
     /// By phase and placement, those of all ends in the same order.
     phases: Vec<Vec<Vec<f64>>>,
     /// Whether in any phase two threads or more do the work.
@@ -117,28 +229,40 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of placements whose phases are numbered alike.
-    fn new(placements: &[CountedPlacement], known: &KnownCosts) -> Result<Self, Unknown> {
+    /// The bounds of placements whose phases are numbered alike, by these costs.
+    fn new(placements: &[CountedPlacement], costs: &Costs, known: &KnownCosts) -> Result<Self, Unknown> {
         let phases = 0..placements.iter().map(|placement| placement.counts.phases.len()).max().unwrap_or(0);
         let grows = |phase| placements.iter().any(|placement| workers(&placement.counts, phase) > 1);
         let grow: Vec<bool> = phases.clone().map(grows).collect();
         let grows = grow.contains(&true);
-        let ends = Ends::all(grows, known.is_assumed);
+        let ends = Ends::all(grows, known.assumed.bandwidths);
+        let of_size = |size| ends.iter().map(move |ends| Setting { size, ends: *ends });
+        let settings: Vec<Setting> = (0..SIZES).flat_map(of_size).collect();
         let alone = BTreeMap::new();
         let bounds = |placement: &CountedPlacement, phase: usize| {
             // A phase of one thread has one on a larger machine, too.
             let growth = if grow[phase] { &known.growth } else { &alone };
-            let mut bounds = Vec::new();
-            for size in 0..SIZES {
-                let moved = moved(&placement.counts, phase, size);
-                for ends in &ends {
-                    bounds.push(known.costs.bound(&moved, *ends, growth)?);
-                }
-            }
-            Ok(bounds)
+            let moved: [Vec<Moved>; SIZES] =
+                std::array::from_fn(|size| moved(&placement.counts, phase, size));
+            settings.iter().map(|setting| costs.bound(&moved[setting.size], setting.ends, growth)).collect()
         };
         let of_phase = |phase| placements.iter().map(|placement| bounds(placement, phase)).collect();
-        Ok(Self { phases: phases.map(of_phase).collect::<Result<_, _>>()?, grows })
+        let phases = phases.map(of_phase).collect::<Result<_, _>>()?;
+        Ok(Self { settings, phases, grows })
+    }
+
+    /// The places where an assumption is known to be at one of its ends; nothing where no bound is for that end.
+    fn places_at(
+        &self,
+        whole: &[Vec<f64>],
+        assumption: Assumption,
+        end: usize,
+    ) -> Option<Vec<RangeInclusive<usize>>> {
+        let is_at: Vec<bool> = self.settings.iter().map(|setting| assumption.end(setting) == end).collect();
+        let at_end = |bounds: &Vec<f64>| -> Vec<f64> {
+            bounds.iter().zip(&is_at).filter(|(_, is_at)| **is_at).map(|(bound, _)| *bound).collect()
+        };
+        is_at.contains(&true).then(|| places(&whole.iter().map(at_end).collect::<Vec<_>>()))
     }
 
     /// Those of the whole run, by placement.
@@ -167,16 +291,24 @@ fn share_phases(placements: &mut [CountedPlacement]) {
 
 /// Placements with the places that follow from their bounds, in order.
 fn ranked(placements: Vec<CountedPlacement>, bounds: &[Vec<f64>]) -> Vec<RankedPlacement> {
-    let ranked = placements.into_iter().zip(places(bounds));
-    let mut placements: Vec<RankedPlacement> =
-        ranked.map(|(counted, places)| RankedPlacement { counted, places }).collect();
-    placements.order_by_key(|ranked| {
-        let share = ranked.counted.counts.all();
+    let places = places(bounds);
+    let order = order(&placements, &places);
+    let ranked = placements.into_iter().zip(places);
+    let mut ranked: Vec<Option<RankedPlacement>> =
+        ranked.map(|(counted, places)| Some(RankedPlacement { counted, places })).collect();
+    order.into_iter().filter_map(|at| ranked[at].take()).collect()
+}
+
+/// The order in which placements with these places are shown.
+fn order(placements: &[CountedPlacement], places: &[RangeInclusive<usize>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..placements.len()).collect();
+    order.order_by_key(|at| {
+        let share = placements[*at].counts.all();
         // Whole thousandths, so that equal shares keep their order.
         let local = share.percent().map_or(0, |percent| (percent * 1000.0) as u64);
-        (*ranked.places.start(), *ranked.places.end(), std::cmp::Reverse(local))
+        (*places[*at].start(), *places[*at].end(), std::cmp::Reverse(local))
     });
-    placements
+    order
 }
 
 /// The placements that no other is known to be ahead of.
@@ -218,6 +350,9 @@ fn moved(counts: &LineCounts, phase: usize, size: usize) -> Vec<Moved> {
 }
 
 #[cfg(test)]
+mod published;
+
+#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::digest::line_counts::{LineCell, tests::sample};
@@ -251,9 +386,9 @@ pub(crate) mod tests {
     pub(crate) fn known() -> KnownCosts {
         let machine = spec::machine("2x(8c 8G); dist=21").unwrap();
         let mut costs = Costs::from_firmware(&machine);
-        let is_assumed = costs.assume_the_rest(&machine);
+        let assumed = costs.assume_the_rest(&machine);
         let growth = [0, 1].map(|node| (NodeId::new(node), 4.0)).into();
-        KnownCosts { costs, is_assumed, growth }
+        KnownCosts { costs, assumed, growth }
     }
 
     pub(crate) fn ranking() -> Ranking {
@@ -280,7 +415,7 @@ pub(crate) mod tests {
         assert_eq!(ranking.phases, []);
     }
 
-    /// One thread fills memory of its node or of the other, then two read it, of which one or none is far. The second placement
+    /// One thread fills memory of its node or of the other, then two read it, one or none of them far. The second placement
     /// marks the phases in another order.
     pub(crate) fn phased() -> Ranking {
         let in_phases = |name: &str, phases: [&str; 2], cells: &[(usize, usize, u32, u32, u64, u64)]| {
@@ -324,6 +459,30 @@ pub(crate) mod tests {
         );
         assert_eq!(order(&ranking.placements), [(one, 1..=2, 1510), (two, 1..=2, 1500)]);
         assert!(ranking.grows);
+    }
+
+    #[test]
+    fn assumptions_that_decide_are_named_with_the_places_at_their_ends() {
+        // Lines that wait for each other are far in the one, lines in order in the other.
+        let one = counted("one", &[(0, 0, 1, 0, 1000), (0, 0, 0, 9000, 0)]);
+        let two = counted("two", &[(0, 0, 0, 0, 1000), (0, 0, 1, 9000, 0)]);
+        let ranking = Ranking::new(vec![one, two], Vec::new(), known()).unwrap();
+        assert!(is_void(&ranking.placements));
+        let found: Vec<_> = ranking.decisive.iter().map(|found| (found.assumption, &found.ends)).collect();
+        let either = vec![1..=2, 1..=2];
+        // With twice the difference of latencies, and lines that wait: 200 * 1000 + 90 * 900 against 90 * 1000 + 200 * 900.
+        assert_eq!(found, []);
+        let near = counted("near", &[(0, 0, 0, 0, 1000)]);
+        let half = counted("half", &[(0, 0, 0, 0, 500), (0, 0, 1, 0, 500)]);
+        let ranking = Ranking::new(vec![near, half], Vec::new(), known()).unwrap();
+        assert_eq!(
+            ranking.decisive,
+            [Decisive {
+                assumption: Assumption::Latencies,
+                ends: vec![("half", either), ("twice", vec![1..=1, 2..=2])],
+            }]
+        );
+        assert!(ranking.decisive[0].turns_the_first());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! same counts on another machine of these nodes.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use nodewise_machine::{Bytes, NodeId};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use super::line_counts::ENGINE;
 use super::reading::{Saved, items, node};
 use super::{pretty, rounded};
 use crate::digest::line_counts::{LINE, LineCell, LineCounts, LineThread, OWN, SIZES};
-use crate::digest::ranking::{CountedPlacement, RankedPhase, RankedPlacement, Ranking, Uncounted};
+use crate::digest::ranking::{CountedPlacement, Decisive, RankedPhase, RankedPlacement, Ranking, Uncounted};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.placement-lines/1";
@@ -43,6 +44,8 @@ struct Document {
     placements: Vec<PlacementJson>,
     #[serde(default, skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     ranked_phases: Vec<RankedPhaseJson>,
+    #[serde(default, skip_deserializing)]
+    decisive_assumptions: Vec<DecisiveJson>,
     not_counted: Vec<UncountedJson>,
     #[serde(default, skip_deserializing)]
     costs: CostsJson,
@@ -80,6 +83,19 @@ struct PlacementJson {
     lines_by_memory_node: BTreeMap<u32, u64>,
     thread_count: usize,
     cells: Vec<CellJson>,
+}
+
+#[derive(Serialize)]
+struct DecisiveJson {
+    assumption: &'static str,
+    ends: Vec<EndJson>,
+}
+
+#[derive(Serialize)]
+struct EndJson {
+    end: &'static str,
+    /// First and last place, by name of the placement.
+    places: BTreeMap<String, [usize; 2]>,
 }
 
 #[derive(Serialize)]
@@ -164,10 +180,22 @@ pub fn ranking(ranking: &Ranking, guest: &CountedIn) -> String {
         phases: first.map(|counts| counts.phases.clone()).unwrap_or_default(),
         phase: first.and_then(|counts| counts.chosen.clone()),
         ranked_phases: ranking.phases.iter().map(ranked_phase).collect(),
+        decisive_assumptions: ranking.decisive.iter().map(|found| decisive(found, ranking)).collect(),
         placements: ranking.placements.iter().map(placement).collect(),
         not_counted: ranking.uncounted.iter().map(uncounted).collect(),
         costs: costs(ranking),
     })
+}
+
+fn decisive(decisive: &Decisive, ranking: &Ranking) -> DecisiveJson {
+    let end = |(end, places): &(&'static str, Vec<RangeInclusive<usize>>)| {
+        let named = ranking.placements.iter().zip(places);
+        let places = named
+            .map(|(ranked, places)| (ranked.counted.name.clone(), [*places.start(), *places.end()]))
+            .collect();
+        EndJson { end, places }
+    };
+    DecisiveJson { assumption: decisive.assumption.words(), ends: decisive.ends.iter().map(end).collect() }
 }
 
 fn ranked_phase(phase: &RankedPhase) -> RankedPhaseJson {
@@ -221,7 +249,7 @@ fn costs(ranking: &Ranking) -> CostsJson {
     };
     let of_node = |(node, rate): (&NodeId, &f64)| (node.number(), rounded(rate / 1e9));
     CostsJson {
-        are_assumed: known.is_assumed,
+        are_assumed: known.assumed.is_any(),
         threads_may_grow: ranking.grows,
         paths: known.costs.paths.iter().map(path).collect(),
         memory_gb_per_s: known.costs.controllers.iter().map(of_node).collect(),

@@ -4,13 +4,14 @@ use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 
 use crate::digest::line_counts::{LineCounts, LocalShare, percent};
-use crate::digest::ranking::{RankedPhase, RankedPlacement, Ranking, first, is_void};
+use crate::digest::ranking::{Decisive, RankedPhase, RankedPlacement, Ranking, first, is_void};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// The most phases that have a table.
+/// The most phases that have a table, and the least share of the lines of the busiest that one with a table has.
 const MOST_PHASES: usize = 5;
+const LEAST_LINES: f64 = 0.01;
 
 /// Writes the placements, the conclusion first.
 pub fn ranking(ranking: &Ranking, style: &Style) -> String {
@@ -28,8 +29,38 @@ pub fn ranking(ranking: &Ranking, style: &Style) -> String {
         let text = format!("  not counted: {}: {}", printable(&uncounted.name), printable(&uncounted.why));
         page.line(4, &Line::new().with(Ink::Notable, text));
     }
+    decisive(ranking, &mut page);
     phases(&ranking.phases, &mut page);
     page.finish()
+}
+
+/// Assumptions at whose ends other placements may be the fastest.
+fn decisive(ranking: &Ranking, page: &mut Page) {
+    let decisive: Vec<&Decisive> =
+        ranking.decisive.iter().filter(|decisive| decisive.turns_the_first()).collect();
+    if decisive.is_empty() {
+        if first(&ranking.placements).count() > 1 {
+            let text = "  No assumption alone decides which placement is the fastest.";
+            page.line(4, &Line::new().with(Ink::Faint, text));
+        }
+        return;
+    }
+    page.heading("Assumptions that decide", "");
+    let column = |head| Column { head, align: Align::Left, keep: Keep::Always };
+    let mut table = Table::new(vec![column("assumption"), column("if"), column("fastest")]);
+    for Decisive { assumption, ends } in decisive {
+        for (end, places) in ends {
+            let is_void = places.iter().all(|place| *place == (1..=places.len()));
+            let first = ranking.placements.iter().zip(places).filter(|(_, places)| *places.start() == 1);
+            let first: Vec<&str> = first.map(|(ranked, _)| ranked.counted.name.as_str()).collect();
+            table.row(vec![
+                assumption.words().into(),
+                (*end).into(),
+                if is_void { "cannot be ranked".to_owned() } else { first.join(" or ") }.into(),
+            ]);
+        }
+    }
+    table.write(page);
 }
 
 /// The phases that move most lines, in the order in which they were first marked.
@@ -39,6 +70,8 @@ fn phases(phases: &[RankedPhase], page: &mut Page) {
     };
     let mut shown: Vec<&RankedPhase> = phases.iter().collect();
     shown.sort_by_key(|phase| std::cmp::Reverse(lines(phase)));
+    let most = shown.first().map(|phase| lines(phase)).unwrap_or_default() as f64;
+    shown.retain(|phase| lines(phase) as f64 >= LEAST_LINES * most);
     shown.truncate(MOST_PHASES);
     shown.sort_by_key(|phase| phase.phase);
     let left_out = phases.len() - shown.len();
@@ -121,7 +154,7 @@ fn remarks(ranking: &Ranking) -> Vec<String> {
          other or not, with half of the cache and twice the cache."
             .to_owned(),
     ];
-    if ranking.known.is_assumed {
+    if ranking.known.assumed.is_any() {
         remarks.push(
             "Latencies and bandwidths are assumed from the distances where the machine does not give them; \
              --latency and --bandwidth take measured ones."
@@ -166,6 +199,15 @@ Placements  lines of 64 bytes, counted in a guest of the machine
   The machine has up to 4 times as many CPUs as the guest: places hold with as
     many more threads, each with as many lines, and without.
   not counted: weighted: it ends with exit code 3
+
+Assumptions that decide
+  assumption                  if     fastest
+  lines in order under way    10     local or default
+  lines in order under way    48     local
+  other lines under way       1      local
+  other lines under way       10     local or default
+  assumed latency difference  half   cannot be ranked
+  assumed latency difference  twice  local
 "
         );
     }
@@ -192,6 +234,13 @@ Phase read\\x1b  predicted: default is the fastest of 2 placements
 "
         );
         let mut many = phased();
+        let few = many.phases[0].clone();
+        assert_eq!(few.phase, 0);
+        many.phases[0].placements[0].counted.counts.cells[0].read = [9; 3];
+        assert!(
+            ranking(&many, &Style::plain(80)).ends_with("  1 more phase with fewer lines: --json has them\n")
+        );
+        many.phases[0] = few;
         many.phases = (0..7).map(|phase| RankedPhase { phase, ..many.phases[1].clone() }).collect();
         assert!(
             ranking(&many, &Style::plain(80))

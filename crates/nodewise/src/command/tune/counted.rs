@@ -12,6 +12,7 @@ use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, Machine, NodeId};
 use nodewise_model::cost::Costs;
+use nodewise_model::ranking::Assumed;
 use nodewise_source::Detail;
 use nodewise_view::digest::ranking::{CountedPlacement, KnownCosts, Ranking, Uncounted};
 use nodewise_view::json::ranking::CountedIn;
@@ -132,7 +133,7 @@ fn choose_phase(
 
 fn judge(
     (counted, uncounted, guest): Counts,
-    (costs, is_assumed): (Costs, bool),
+    (costs, mut assumed): (Costs, Assumed),
     layout: &Layout,
     machine: &Machine,
     args: &Tune,
@@ -144,7 +145,8 @@ fn judge(
     });
     let growth: BTreeMap<NodeId, f64> = growth.collect_map();
     let costs = of_guest(&costs, layout);
-    let ranking = Ranking::new(counted, uncounted, KnownCosts { costs, is_assumed, growth });
+    assumed.latencies = assumed.latencies.map(|ends| ends.map(|end| of_guest(&end, layout)));
+    let ranking = Ranking::new(counted, uncounted, KnownCosts { costs, assumed, growth });
     let ranking = ranking.map_err(|unknown| Failure::cannot(unknown.to_string()))?;
     output::show(
         args.json,
@@ -220,11 +222,11 @@ fn spec_of(layout: &Layout) -> String {
 }
 
 /// Figures of the machine: those of its firmware, those of files, the rest by rules of thumb.
-fn costs(args: &Tune, machine: &Machine) -> Result<(Costs, bool), Failure> {
+fn costs(args: &Tune, machine: &Machine) -> Result<(Costs, Assumed), Failure> {
     let mut costs = Costs::from_firmware(machine);
     measuring::add_saved_costs(&mut costs, args.latency.as_deref(), args.bandwidth.as_deref())?;
-    let is_assumed = costs.assume_the_rest(machine);
-    Ok((costs, is_assumed))
+    let assumed = costs.assume_the_rest(machine);
+    Ok((costs, assumed))
 }
 
 /// The costs by the numbers of the guest's nodes.

@@ -93,7 +93,7 @@ impl LineCounts {
     }
 
     /// Gives the phases the places that they have among `names`; the first is the time outside of phases, also of lines of a
-    /// phase whose name is not there.
+    /// phase with another name.
     pub fn number_phases(&mut self, names: &[String]) {
         let place = |name: &String| names.iter().position(|other| other == name).unwrap_or_default();
         let places: Vec<usize> = self.phases.iter().map(place).collect();
