@@ -366,10 +366,14 @@ impl Guest {
         for (number, module) in needed.iter().enumerate() {
             add(&format!("{}/{number}.ko", init_script::MODULES), &modules::content(module)?)?;
         }
+        let folders = WRITABLE.iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
+        // The emulator reads as the caller: no overlay can be laid over a folder that it may not read.
+        let (writable, unreadable) = folders.partition(|folder| folder.read_dir().is_ok());
         let mut guest = init_script::Guest {
             modules: needed.len(),
             loads_modules: modules.is_some(),
-            writable: WRITABLE.iter().filter_map(|folder| Path::new(folder).canonicalize().ok()).collect(),
+            writable,
+            unreadable,
             has_scratch: self.scratch.is_some(),
             all_modules: None,
         };

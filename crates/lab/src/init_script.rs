@@ -90,6 +90,9 @@ pub struct Guest<'a> {
     pub loads_modules: bool,
     /// Folders in which it can write: an overlay in its memory takes what is written.
     pub writable: Vec<PathBuf>,
+    /// Folders that the emulator cannot read, such as `/root` for an ordinary user: they are empty in the guest, and it can write
+    /// in them.
+    pub unreadable: Vec<PathBuf>,
     pub has_scratch: bool,
 }
 
@@ -116,6 +119,9 @@ pub fn init(guest: &Guest<'_>) -> Vec<u8> {
     }
     for (number, folder) in guest.writable.iter().enumerate() {
         script.overlay(number, folder);
+    }
+    for folder in &guest.unreadable {
+        script.step(&["mount", "-t", "tmpfs", "-o", "mode=700", "unreadable", &inside(folder)]);
     }
     if let Some((folder, place)) = &guest.all_modules {
         script.modules(folder, place);
@@ -209,6 +215,7 @@ mod tests {
             all_modules: Some((folder, "/usr/lib/modules/6.12".into())),
             loads_modules: true,
             writable: vec!["/etc".into(), "/data/home".into()],
+            unreadable: vec!["/root".into()],
             has_scratch: true,
         };
         let text = script(&guest);
@@ -218,6 +225,7 @@ mod tests {
             "must mount -t 9p -o 'trans=virtio,version=9p2000.L,msize=512000' scratch /r/run/nodewise/scratch\n",
             "must mount -t overlay -o 'lowerdir=/r/data/home,upperdir=/r/run/nodewise/overlay/1/upper,\
              workdir=/r/run/nodewise/overlay/1/work' overlay /r/data/home\n",
+            "must mount -t tmpfs -o 'mode=700' unreadable /r/root\n",
             "must ln -s '/cache/a kernel/6.12' /r/usr/lib/modules/6.12\n",
             "modprobe -a -b",
             "$b hostname -F /r/etc/hostname",
