@@ -3,6 +3,7 @@
 //! The address of an instruction is a process's own: the same page of a library is at other addresses in others, and QEMU translates it
 //! once for all of them. The place in the file is the same for all.
 
+use crate::KERNEL;
 use crate::pages::{Zeroed, zeroed};
 
 /// Most instructions and files that are distinguished; few in tests, which fill them. The first of each stands for those that
@@ -27,9 +28,23 @@ pub struct ImageKey {
 }
 
 impl ImageKey {
+    /// The kernel's code, whose places are addresses.
+    pub const KERNEL: Self = Self { entry: 0, folder: 1, name: [0; START] };
+
     /// Code without a file, such as that of a compiler at run time.
     pub const NO_FILE: Self = Self { entry: 0, folder: 0, name: [0; START] };
 }
+
+/// The place of [`KERNEL`] among paths.
+pub const KERNEL_PATH: [u8; PATH] = {
+    let mut path = [0; PATH];
+    let (mut at, name) = (0, KERNEL.as_bytes());
+    while at < name.len() {
+        path[at] = name[at];
+        at += 1;
+    }
+    path
+};
 
 /// A file with code.
 #[derive(Clone, Copy)]
@@ -47,7 +62,7 @@ unsafe impl Zeroed for Image {}
 pub struct InstructionPlace {
     /// The number of its file.
     pub image: u64,
-    /// Bytes from the start of the file.
+    /// Bytes from the start of the file; for the kernel, the address.
     pub offset: u64,
 }
 
@@ -168,8 +183,10 @@ mod tests {
         assert_eq!(code.image(key(7, b'a'), || panic!("it is known")), Some(1));
         assert_eq!(code.image(ImageKey::NO_FILE, path(0)), Some(3));
         assert_eq!(code.image(ImageKey::NO_FILE, || panic!("it is known")), Some(3));
+        assert_eq!(code.image(ImageKey::KERNEL, || KERNEL_PATH), Some(4));
+        assert!(code.images()[4].path.starts_with(b"[kernel]\0"));
         let more = (0..20).filter_map(|entry| code.image(key(100 + entry, 0), path(3)));
-        assert_eq!(more.count(), MOST_IMAGES - 4);
+        assert_eq!(more.count(), MOST_IMAGES - 5);
         assert_eq!(code.images()[2].path, [2; PATH]);
     }
 }

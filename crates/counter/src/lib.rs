@@ -65,6 +65,9 @@ mod writers;
 #[cfg(not(feature = "plugin"))]
 pub const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/counter.so"));
 
+/// Name of the kernel among the paths of files with code, which begin with a slash. Its code has addresses instead of places in a file.
+pub const KERNEL: &str = "[kernel]";
+
 /// How many sizes of the private cache are modelled at once: half of the machine's, the machine's, twice the machine's.
 pub const SIZES: usize = 3;
 /// The place of the machine's size among them.

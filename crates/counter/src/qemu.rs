@@ -189,7 +189,7 @@ extern "C" fn on_cpu(_: u64, cpu: c_uint) {
 extern "C" fn on_block(_: u64, block: *mut Block) {
     // SAFETY: QEMU's block, until this function returns.
     let count = unsafe { api::qemu_plugin_tb_n_insns(block) };
-    let mut mapped = None;
+    let (mut mapped, mut of_kernel) = (None, 0);
     for number in 0..count {
         // SAFETY: the block has an instruction of this number.
         let instruction = unsafe { api::qemu_plugin_tb_get_insn(block, number) };
@@ -206,7 +206,10 @@ extern "C" fn on_block(_: u64, block: *mut Block) {
                 on_run(instruction, on_hook, hook);
             }
             if WITH_KERNEL.load(Ordering::Relaxed) {
-                on_memory(instruction, [on_kernel_read, on_kernel_write], 0);
+                if number == 0 && BY_LINE.load(Ordering::Relaxed) {
+                    of_kernel = located::kernel(address);
+                }
+                on_memory(instruction, [on_kernel_read, on_kernel_write], of_kernel);
             }
         }
     }

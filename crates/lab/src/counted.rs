@@ -19,6 +19,8 @@ pub struct Counted {
     /// Its exit status, as in [`Output`](crate::Output).
     pub status: i32,
     pub counts: Counts,
+    /// `/proc/kallsyms` of the guest, where the kernel's code is counted by place; empty where it is not, or has none.
+    pub symbols: String,
 }
 
 impl Guest {
@@ -38,10 +40,10 @@ impl Guest {
             return Err(GuestError::Uncountable { reason });
         }
         let mut report = self.boot(Some(counting), command, streams, watch)?;
-        let counts = std::mem::take(&mut report.counts);
+        let (counts, symbols) = (std::mem::take(&mut report.counts), std::mem::take(&mut report.symbols));
         let status = judge(report, self.timeout)?;
         let counts = Counts::parse(&counts).map_err(|source| GuestError::Counts { status, source })?;
-        Ok(Counted { status, counts })
+        Ok(Counted { status, counts, symbols })
     }
 }
 

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+pub use nodewise_counter::KERNEL;
 use nodewise_counter::{PLUGIN, SIZES};
 use nodewise_machine::{Bytes, NodeId};
 
@@ -17,6 +18,10 @@ use crate::script;
 const FILE: &str = "counter.so";
 /// File in the folder of a run: the counts.
 const COUNTS: &str = "counts";
+/// File in the folder of a run that the guest sees: the symbols of its kernel.
+const SYMBOLS: &str = "symbols";
+/// Bytes of symbols that are read: those of Debian's kernels are 12 MB.
+const MOST_SYMBOLS: u64 = 64 << 20;
 /// Bytes of counts that are read: 16 thousand threads on 255 CPUs have less.
 const MOST_BYTES: u64 = 1 << 30;
 /// The first line of the counts.
@@ -41,7 +46,14 @@ pub struct Counting {
 impl Counting {
     /// The words before those that start the command.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let mut words = self.marker.clone();
+        let mut words: Vec<OsString> = Vec::new();
+        if self.by_line && self.with_kernel {
+            // Addresses are those of this boot. Without symbols the functions have no names.
+            let copy =
+                format!("cat /proc/kallsyms > {}/{SYMBOLS} 2> /dev/null; exec \"$@\"", script::RUN_FOLDER);
+            words.extend(["sh", "-c", &copy, "sh"].map(OsString::from));
+        }
+        words.extend(self.marker.iter().cloned());
         words.push((script::EXECS + self.launchers).to_string().into());
         words
     }
@@ -73,6 +85,14 @@ impl Counting {
         let read = file.and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
         if read.is_ok() { text } else { String::new() }
     }
+}
+
+/// Reads what the guest wrote of its kernel's symbols, `/proc/kallsyms`, from the folder that it sees; empty where there is nothing.
+pub(crate) fn symbols(share: &Path) -> String {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(share.join(SYMBOLS));
+    let read = file.and_then(|file| file.take(MOST_SYMBOLS).read_to_end(&mut bytes));
+    if read.is_ok() { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }
 }
 
 /// The private caches of a CPU, as one.
@@ -131,7 +151,7 @@ pub struct CountedMapping {
 pub struct CodePlace {
     /// The place of the file in the list of all.
     pub image: usize,
-    /// Bytes from the start of the file; 0 for code without a file.
+    /// Bytes from the start of the file; 0 for code without a file; of [`KERNEL`] the address.
     pub offset: u64,
 }
 
@@ -460,6 +480,24 @@ mod tests {
             by: place(0x1b),
         };
         assert_eq!(counts.writes, [writes]);
+    }
+
+    #[test]
+    fn the_kernels_symbols_are_fetched_where_its_functions_are_named() {
+        let cache = PrivateCache { size: Bytes::from_mib(1), ways: 16 };
+        let counting = |by_line, with_kernel| {
+            let marker = vec!["nodewise".into(), "__count".into()];
+            Counting { cache, marker, by_line, with_kernel, launchers: 1 }
+        };
+        for (by_line, with_kernel) in [(false, false), (true, false), (false, true)] {
+            assert_eq!(counting(by_line, with_kernel).words(), ["nodewise", "__count", "4"]);
+        }
+        let words = counting(true, true).words();
+        assert_eq!(words[4..], ["nodewise", "__count", "4"]);
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(symbols(folder.path()), "");
+        fs::write(folder.path().join(SYMBOLS), b"ffffffff81000000 T a\xff\n").unwrap();
+        assert_eq!(symbols(folder.path()), "ffffffff81000000 T a\u{fffd}\n");
     }
 
     #[test]

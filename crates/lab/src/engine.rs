@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::accelerator::KvmGuard;
-use crate::counting::Counting;
+use crate::counting::{self, Counting};
 use crate::script;
 use crate::stage::Stage;
 
@@ -90,6 +90,8 @@ pub(crate) struct BootReport {
     pub log: Vec<u8>,
     /// The counts; empty where nothing was counted.
     pub counts: String,
+    /// Symbols of the guest's kernel; empty where they were not asked for.
+    pub symbols: String,
 }
 
 /// Runs an emulator in a folder and passes the output of the guest's command on while it comes; with a guard where KVM runs it.
@@ -127,6 +129,7 @@ pub(crate) fn run(
             console: tail(&folder.join(CONSOLE)),
             log: tail(&folder.join(LOG)),
             counts: Counting::read(folder),
+            symbols: counting::symbols(&folder.join(SHARE)),
         };
         // Closes both pipes, which the threads wait for.
         drop(supervisor);

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use super::api;
 use super::read::{member, memory, word};
 use super::{CODE, with_cpu};
-use crate::code::{ImageKey, InstructionPlace, PATH, START};
+use crate::code::{ImageKey, InstructionPlace, KERNEL_PATH, PATH, START};
 use crate::maple::{self, NodeLayout, TreeLayout};
 use crate::mark::Field;
 
@@ -63,6 +63,14 @@ impl Mapped {
             code.number(InstructionPlace { image: mapped.image, offset })
         })
     }
+}
+
+/// The number of a block of the kernel's code, which stands for all of its instructions: they are in the same function.
+pub(super) fn kernel(address: u64) -> u32 {
+    CODE.with(|code| match code.image(ImageKey::KERNEL, || KERNEL_PATH) {
+        Some(image) => code.number(InstructionPlace { image, offset: address }),
+        None => 0,
+    })
 }
 
 /// The mapping of code at an address of the program that runs on this thread's CPU.

@@ -421,7 +421,8 @@ pub fn kernel() -> Result<(), Failed> {
     let program = compile(folder.path(), "touches", KERNEL)?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["lab", "--machine", "2x(1c 512M); dist=21", "--timeout", "10m", "--count", "--json"]);
-    command.args(["--with-kernel", "--assert-local", "90", "--assert-local", "kernel=90", "--"]);
+    command.args(["--with-kernel", "--by", "line"]);
+    command.args(["--assert-local", "90", "--assert-local", "kernel=90", "--"]);
     command.args([env!("CARGO_BIN_EXE_nodewise"), "run", "--cpunodebind=0", "--membind=1", "--"]);
     let output = command.arg(&program).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -432,9 +433,29 @@ pub fn kernel() -> Result<(), Failed> {
     }
     let json: Value = serde_json::from_slice(&output.stdout)?;
     let mut phases = ["touch", "read"].into_iter();
-    Ok(phases
-        .try_for_each(|phase| moved_by_kernel(&json, phase))
-        .map_err(|why| format!("{why}\n{json:#}"))?)
+    phases.try_for_each(|phase| moved_by_kernel(&json, phase)).map_err(|why| format!("{why}\n{json:#}"))?;
+    // Kernels zero pages in functions whose names begin so: those that are touched, and those of the file.
+    let zeroed = read_by_kernel(&json, "clear_page");
+    if zeroed >= 2 * LINES {
+        Ok(())
+    } else {
+        Err(format!("clear_page: expected {} lines, found {zeroed}:\n{json:#}", 2 * LINES).into())
+    }
+}
+
+/// Lines that functions of the kernel read whose names begin so.
+fn read_by_kernel(json: &Value, name: &str) -> u64 {
+    let is_named = |place: &Value| {
+        let function = place["function"].as_str();
+        place["in_kernel"] == true && function.is_some_and(|function| function.starts_with(name))
+    };
+    let places = &json["code"]["places"];
+    let reads = json["code"]["reads"].as_array().into_iter().flatten();
+    let chosen = reads.filter(|reads| {
+        let place = reads["place_index"].as_u64().and_then(|place| usize::try_from(place).ok());
+        place.is_some_and(|place| is_named(&places[place]))
+    });
+    chosen.filter_map(|reads| reads["lines_read"].as_u64()).sum()
 }
 
 /// Whether the kernel read the lines of a phase, from memory of node 1, and the program hardly any.

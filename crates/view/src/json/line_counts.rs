@@ -69,6 +69,8 @@ struct CodeJson {
 struct PlaceJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_kernel: bool,
     has_file: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<String>,
@@ -243,8 +245,9 @@ fn code(code: &LineCode) -> CodeJson {
     let place = |place: &CodeLine| PlaceJson {
         program: match &place.program {
             CodeFile::File(path) => Some(path.clone()),
-            CodeFile::Unknown | CodeFile::None => None,
+            CodeFile::Unknown | CodeFile::None | CodeFile::Kernel => None,
         },
+        in_kernel: place.program == CodeFile::Kernel,
         has_file: place.program != CodeFile::None,
         function: place.function.clone(),
         inlined_into: place.inlined_into.clone(),
@@ -408,8 +411,12 @@ mod tests {
         };
         assert_eq!(json(&sample()).get("code"), None);
         let mut counts = sample();
-        counts.code = Some(crate::digest::line_counts::code::tests::code());
+        let mut code = crate::digest::line_counts::code::tests::code();
+        code.places[2].program = CodeFile::Kernel;
+        counts.code = Some(code);
         let code = &json(&counts)["code"];
+        let in_kernel = [1, 2].map(|at| code["places"][at].get("in_kernel").and_then(|it| it.as_bool()));
+        assert_eq!((in_kernel, code["places"][2].get("program")), ([None, Some(true)], None));
         let places: Vec<_> = (0..4).map(|at| &code["places"][at]).collect();
         assert_eq!((&places[0]["source"], &places[0]["line"]), (&"/src/triad.c".into(), &14.into()));
         assert_eq!((places[1].get("source"), &places[1]["function"]), (None, &"memcpy".into()));

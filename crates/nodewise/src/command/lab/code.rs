@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use nodewise_lab::counting::{CodePlace, CountedInstruction, CountedReads};
+use nodewise_lab::counting::{CodePlace, CountedInstruction, CountedReads, KERNEL};
 use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_machine::NodeId;
+use nodewise_source::parse::kallsyms::KernelFunctions;
 use nodewise_view::digest::line_counts::{CodeFile, CodeLine, CodeReads, LineCode};
 
 use crate::symbols::{Symbol, Symbols};
@@ -17,23 +18,31 @@ pub struct Places {
     /// Files of the guest, and where they are here.
     files: Vec<(CodeFile, PathBuf)>,
     symbols: Symbols,
+    kernel: KernelFunctions,
     numbers: BTreeMap<CodeLine, usize>,
     known: BTreeMap<CodePlace, usize>,
 }
 
 impl Places {
-    /// Of files of the guest, whose own programs are copies of files here.
-    pub fn new(images: &[Vec<u8>], programs: &[(String, PathBuf)]) -> Self {
+    /// Of files of the guest, whose own programs are copies of files here, and of its kernel with these symbols.
+    pub fn new(images: &[Vec<u8>], programs: &[(String, PathBuf)], symbols: &str) -> Self {
         let file = |(at, path): (usize, &Vec<u8>)| {
             let file = match (at, path.is_empty()) {
                 (0, _) => CodeFile::Unknown,
                 (_, true) => CodeFile::None,
+                _ if path == KERNEL.as_bytes() => CodeFile::Kernel,
                 _ => CodeFile::File(String::from_utf8_lossy(path).into_owned()),
             };
             (file, here(path, programs))
         };
         let files = images.iter().enumerate().map(file).collect();
-        Self { files, symbols: Symbols::default(), numbers: BTreeMap::new(), known: BTreeMap::new() }
+        Self {
+            files,
+            symbols: Symbols::default(),
+            kernel: KernelFunctions::parse(symbols),
+            numbers: BTreeMap::new(),
+            known: BTreeMap::new(),
+        }
     }
 
     /// The number of the place of an instruction.
@@ -50,6 +59,11 @@ impl Places {
 
     fn line(&mut self, place: CodePlace) -> CodeLine {
         let Some((program, path)) = self.files.get(place.image) else { return CodeLine::default() };
+        if *program == CodeFile::Kernel {
+            // The address without a name says nothing: it is another in each boot.
+            let function = self.kernel.at(place.offset).map(str::to_owned);
+            return CodeLine { program: CodeFile::Kernel, function, ..CodeLine::default() };
+        }
         if !matches!(program, CodeFile::File(_)) {
             return CodeLine { program: program.clone(), ..CodeLine::default() };
         }
@@ -109,7 +123,7 @@ mod tests {
             instruction(place(0, 8), &[reads(1, 3)]),
         ];
         let node_of = |cpu| (cpu < 9).then_some(NodeId::new(0));
-        let mut places = Places::new(&images, &[]);
+        let mut places = Places::new(&images, &[], "");
         assert_eq!([place(2, 16), place(7, 1)].map(|place| places.number(place)), [0, 1]);
         let code = places.code(&instructions, 4, node_of);
         let found: Vec<(String, u64)> =
@@ -119,6 +133,21 @@ mod tests {
             [("0x10 of such\x1b", 7), ("unknown", 5), ("0x8 of such\x1b", 11), ("without a file", 1)];
         assert_eq!(found, expected.map(text));
         assert_eq!(code.lost, 4);
+    }
+
+    #[test]
+    fn functions_of_the_kernel_have_the_names_that_it_gives_them() {
+        let images = [Vec::new(), KERNEL.into()];
+        let words = |symbols: &str, offsets: [u64; 2]| {
+            let mut places = Places::new(&images, &[], symbols);
+            let numbers = offsets.map(|offset| places.number(CodePlace { image: 1, offset }));
+            let code = places.code(&[], 0, |_| None);
+            numbers.map(|number| code.places[number].words())
+        };
+        let symbols = "ffffffff81000010 T clear_page\nffffffff81000000 T startup\nffffffff81000030 t a\n";
+        let found = words(symbols, [0xffff_ffff_8100_0020, 0xffff_ffff_8100_0030]);
+        assert_eq!(found, ["clear_page of kernel", "a of kernel"]);
+        assert_eq!(words("", [1, 2]), ["kernel", "kernel"]);
     }
 
     #[test]

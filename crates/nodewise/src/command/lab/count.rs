@@ -49,7 +49,7 @@ pub fn run(args: &Lab, global: &Global, machine: &Machine, mut guest: Guest) -> 
     count.counting.with_kernel = args.with_kernel;
     let counted = stream(&guest, &count.counting, &args.command).map_err(|error| fail(error.to_string()))?;
     let status = u8::try_from(counted.status).unwrap_or(u8::MAX);
-    let mut counts = line_counts(counted.counts, &guest, &count);
+    let mut counts = line_counts(counted, &guest, &count);
     if let Some(name) = &args.phase {
         counts = counts.only_phase(name).map_err(|unknown| fail(format!("--phase: {unknown}")))?;
     }
@@ -137,7 +137,7 @@ impl Count {
         let (mut stdout, mut stderr) = (io::sink(), Tail(printed));
         let counting = Counting { launchers, ..self.counting.clone() };
         let counted = guest.count(&counting, command, (&mut stdout, &mut stderr), watch)?;
-        Ok((counted.status, line_counts(counted.counts, guest, self)))
+        Ok((counted.status, line_counts(counted, guest, self)))
     }
 }
 
@@ -200,9 +200,9 @@ fn private_cache(machine: &Machine) -> Option<PrivateCache> {
 }
 
 /// The counts by node, with the places of instructions if these were counted.
-fn line_counts(counts: Counts, guest: &Guest, count: &Count) -> LineCounts {
-    let places = code::Places::new(&counts.images, &guest.programs);
-    let places = count.counting.by_line.then_some(places);
+fn line_counts(Counted { counts, symbols, .. }: Counted, guest: &Guest, count: &Count) -> LineCounts {
+    let places = || code::Places::new(&counts.images, &guest.programs, &symbols);
+    let places = count.counting.by_line.then(places);
     let mut counts = by_node(counts, &guest.layout, count.is_assumed, places);
     if count.counting.with_kernel {
         add_kernel(&mut counts);

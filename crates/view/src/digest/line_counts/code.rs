@@ -36,6 +36,8 @@ pub enum CodeFile {
     Unknown,
     /// None: the code was made at run time.
     None,
+    /// The kernel, whose code is in functions without source lines.
+    Kernel,
     /// By its path.
     File(String),
 }
@@ -46,6 +48,7 @@ impl CodeFile {
         match self {
             Self::Unknown => "unknown",
             Self::None => "without a file",
+            Self::Kernel => "kernel",
             Self::File(path) => file_name(path),
         }
     }
@@ -184,5 +187,8 @@ pub(crate) mod tests {
         assert_eq!(functions, [text("triad, inlined into main\u{1b}"), text("memcpy"), text("0x1a40"), None]);
         assert_eq!(CodeLine::default().words(), "unknown");
         assert_eq!(CodeFile::File("/".to_owned()).name(), "/");
+        let kernel = CodeLine { program: CodeFile::Kernel, ..CodeLine::default() };
+        assert_eq!(kernel.words(), "kernel");
+        assert_eq!(CodeLine { function: text("clear_page"), ..kernel }.words(), "clear_page of kernel");
     }
 }
