@@ -45,6 +45,7 @@
 //! - `ports.rs` `cargo xtask ports`, libnuma, the static command and unit tests on platforms that are emulated
 //! - `count_programs.rs` `cargo xtask count-programs`, lines of real programs under known placements
 //! - `pretend_numactl.rs` `cargo xtask pretend-numactl`, numactl's own tests on hypothetical machines
+//! - `pretend_lab.rs` `cargo xtask pretend-lab`, the same scripts in `nodewise pretend` and in a guest
 //! - `platform.rs` the platforms that programs are built for
 //! - `wheel.rs` `cargo xtask wheel`, Python's nodewise and its tests
 //! - `pages.rs` `cargo xtask pages`, reports and diagrams in a browser; in `pages/` the tools (`pages/tools.rs`), and
@@ -73,6 +74,7 @@ mod package;
 mod pages;
 mod platform;
 mod ports;
+mod pretend_lab;
 mod pretend_numactl;
 mod program;
 mod setup;
@@ -349,6 +351,8 @@ enum Task {
         #[arg(long, conflicts_with = "placement")]
         cost: bool,
     },
+    /// Play drawn scripts of memory policy calls in nodewise pretend and in a guest of the same machine, and compare them
+    PretendLab(pretend_lab::PretendLab),
     /// Run numactl's own tests on hypothetical machines in nodewise pretend; fetches their source package
     PretendNumactl,
     /// Build libnuma and the static command for machines that have no packages, and run unit tests there, emulated
@@ -485,6 +489,7 @@ fn main() -> ExitCode {
             let choice = count_programs::Choice { machines, program, placement, cost };
             root().and_then(|root| count_programs::run(&root, &choice))
         }
+        Task::PretendLab(play) => root().and_then(|root| pretend_lab::run(&root, &play)),
         Task::PretendNumactl => root().and_then(|root| pretend_numactl::run(&root)),
         Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
         Task::LabSoak { kernel, arch, first, machines, scripts, kind: kinds } => {

@@ -4,6 +4,13 @@ use crate::cache::CacheScript;
 use crate::group::GroupScript;
 use crate::script::{BLOCK, Call, MappingKind, Part, PoolStep, Script, Step};
 
+/// Writes of a child and its parent to pages that they share after `fork(2)`, of memory that is their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    Keep,
+    LeaveOut,
+}
+
 /// A mapping in the smaller script: its number and pages; `None` where it is gone.
 type Place<'a> = &'a dyn Fn(usize) -> Option<(usize, u64)>;
 
@@ -25,6 +32,30 @@ impl Script {
             }
         }
         Self { weights: self.weights.clone(), calls }
+    }
+
+    /// The script without what belongs to the whole system: weights, cpusets, settings and pools.
+    #[must_use]
+    pub fn of_one_program(&self, copies: Copies) -> Self {
+        let mut shared = Vec::new();
+        let mut calls = Vec::new();
+        for call in &self.calls {
+            match call {
+                Call::Restrict(_) | Call::Pool { .. } | Call::HugePages(..) => continue,
+                Call::Map(kind, _) => shared.push(matches!(kind, MappingKind::File(_))),
+                Call::Fork(steps) if copies == Copies::LeaveOut => {
+                    let copies = |step: &Step| match step {
+                        Step::Write(_, mapping, _) => !shared.get(*mapping).copied().unwrap_or(false),
+                        _ => false,
+                    };
+                    calls.push(Call::Fork(steps.iter().filter(|step| !copies(step)).cloned().collect()));
+                    continue;
+                }
+                _ => {}
+            }
+            calls.push(call.clone());
+        }
+        Self { weights: Vec::new(), calls }
     }
 
     /// The script with other calls in place of one.

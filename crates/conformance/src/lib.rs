@@ -21,6 +21,7 @@
 //! - `nodes.rs` nodes of pages; `counters.rs` counters of the nodes; `difference.rs` what differs
 //! - `trace.rs` what the model predicted in a play
 //! - `outcome.rs` the outcome of a script as a guest reports it; `reproducer.rs` a C program that repeats a script
+//! - `probe.rs` scripts for a program in C that plays them anywhere, and two of its outputs compared
 //! - `shrink.rs` fewer calls that differ in the same way, `adapt.rs` scripts without some of their calls or pages
 //! - `kernel.rs` the kernel's own words; `setting.rs` settings that are put back; `cpuset.rs` a control group
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod limited;
 pub mod machines;
 pub mod nodes;
 pub mod outcome;
+pub mod probe;
 pub mod program;
 pub mod random;
 pub mod reproducer;
@@ -53,6 +55,7 @@ mod text;
 mod threads;
 pub mod trace;
 
+pub use adapt::Copies;
 pub use arena::{Arena, Prediction};
 pub use difference::{Difference, Trouble};
 pub use drawer::Drawer;

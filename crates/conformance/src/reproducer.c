@@ -507,7 +507,7 @@ MAYBE_UNUSED static void leave_cpuset(void)
     rmdir(group);
 }
 
-static int finish(void)
+MAYBE_UNUSED static int finish(void)
 {
     printf(differences ? "the kernel differs in %d places\n" : "the kernel does what is expected\n", differences);
     return differences ? 1 : 0;

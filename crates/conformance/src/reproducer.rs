@@ -13,7 +13,7 @@ use crate::script::{Call, MappingKind, Member, Part, PoolStep, Script, Step};
 use crate::trace::{Answer, MadeMapping, Trace};
 
 /// The functions that every program has.
-const HEAD: &str = include_str!("reproducer.c");
+pub(crate) const HEAD: &str = include_str!("reproducer.c");
 /// The most nodes or weights whose turns come round in a period of the program.
 const MOST_TURNS: u64 = 32;
 
@@ -468,7 +468,7 @@ fn migrated(old: &NodeSet, new: &NodeSet) -> String {
 }
 
 /// `MPOL_MF_STRICT`, `MPOL_MF_MOVE` and `MPOL_MF_MOVE_ALL` of `linux/mempolicy.h`.
-fn flags(options: BindOptions) -> u32 {
+pub(crate) fn flags(options: BindOptions) -> u32 {
     let moving = match options.moving {
         Some(PageScope::Own) => 1 << 1,
         Some(PageScope::All) => 1 << 2,

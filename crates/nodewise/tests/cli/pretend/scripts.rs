@@ -1,7 +1,6 @@
 //! Drawn scripts of calls, played in `pretend` and by the model that guests are held against.
 
-use nodewise_conformance::script::{Call, MappingKind, Script, Step};
-use nodewise_conformance::{Arena, Drawer, Prediction, ScriptId, ScriptKind};
+use nodewise_conformance::{Arena, Copies, Drawer, Prediction, ScriptId, ScriptKind};
 use nodewise_machine::spec;
 use nodewise_model::{BuiltAt, Memory, Release};
 
@@ -13,27 +12,6 @@ const MACHINES: [&str; 3] =
     ["2x(2c2t 8G) (4G); dist=10,21,17/21,10,28/17,28,10", "4x(3c 2G); dist=20", "(40c 8G) (2G) (8c 4G)"];
 /// Scripts of each kind and machine.
 const COUNT: u64 = 34;
-
-/// A script without what belongs to the whole system, and without children that write: which of two has the copy
-/// of a page cannot be seen from outside.
-fn fit(script: &Script) -> Script {
-    let mut shared = Vec::new();
-    let mut calls = Vec::new();
-    for call in &script.calls {
-        match call {
-            Call::Restrict(_) | Call::Pool { .. } | Call::HugePages(..) => continue,
-            Call::Map(kind, _) => shared.push(matches!(kind, MappingKind::File(_))),
-            Call::Fork(steps) => {
-                let keeps = |step: &&Step| !matches!(step, Step::Write(_, mapping, _) if !shared[*mapping]);
-                calls.push(Call::Fork(steps.iter().filter(keeps).cloned().collect()));
-                continue;
-            }
-            _ => {}
-        }
-        calls.push(call.clone());
-    }
-    Script { weights: Vec::new(), calls }
-}
 
 #[test]
 #[ignore = "runs in pretend, started by the test beside it"]
@@ -48,7 +26,8 @@ fn played_inside() {
     for kind in [ScriptKind::Calls, ScriptKind::Threads] {
         for number in 0..COUNT {
             let id = ScriptId { kind, number };
-            let script = fit(&Drawer::script(&arena.machine, id));
+            // Which of parent and child has the copy of a page cannot be seen from outside.
+            let script = Drawer::script(&arena.machine, id).of_one_program(Copies::LeaveOut);
             let (done, trace) = arena.play(&script);
             if let Err(why) = done {
                 let played = script.without(trace.played..script.calls.len()).lines();
