@@ -7,6 +7,7 @@ use nodewise_model::errno::Errno;
 use nodewise_model::migrate;
 use nodewise_model::oracle::calls::{self, Process};
 use nodewise_model::policy::set::Policy;
+use rangemap::RangeSet;
 
 use super::call::{Call, EFAULT, EINVAL, Stop};
 use super::space::{ALL, Backing, Vma};
@@ -16,6 +17,19 @@ use super::world::World;
 const BATCH: u64 = 4096;
 const PAGE: u64 = 4096;
 const E2BIG: i32 = 7;
+const EBUSY: i32 = 16;
+
+/// Pages that the kernel has taken off its lists, to move them together to a node. It moves them before it looks at a page that goes
+/// elsewhere, and after one that does not move.
+///
+/// # Source
+/// `do_pages_move` in `mm/migrate.c`.
+#[derive(Debug, Default)]
+struct Batch {
+    target: Option<NodeId>,
+    /// Their bytes.
+    taken: RangeSet<u64>,
+}
 
 /// Numbers one after the other in memory.
 fn numbers<T, const BYTES: usize>(bytes: &[u8], read: impl Fn([u8; BYTES]) -> T) -> Vec<T> {
@@ -50,6 +64,7 @@ impl World {
         let nothing = calls::Call::Move { process: named.clone(), nodes: None, flags: flags as u32 };
         self.check(&nothing, call.thread(), &[])?;
         let toucher = if process == own { call.thread() } else { process };
+        let mut batch = Batch::default();
         for first in (0..count).step_by(BATCH as usize) {
             let number = (count - first).min(BATCH);
             let addresses = call.read(pages_at.wrapping_add(8 * first), 8 * number)?;
@@ -68,7 +83,7 @@ impl World {
                     Some(nodes)
                 }
             };
-            let statuses = self.locate(process, toucher, &addresses, nodes.as_deref())?;
+            let statuses = self.locate((process, toucher), &addresses, nodes.as_deref(), &mut batch)?;
             let bytes: Vec<u8> = statuses.iter().flat_map(|status| status.to_ne_bytes()).collect();
             call.write(status_at.wrapping_add(4 * first), &bytes)?;
         }
@@ -78,10 +93,10 @@ impl World {
     /// The status of each address, after its page was moved where nodes are given.
     fn locate(
         &mut self,
-        process: u32,
-        toucher: u32,
+        (process, toucher): (u32, u32),
         addresses: &[u64],
         nodes: Option<&[i32]>,
+        batch: &mut Batch,
     ) -> Result<Vec<i32>, Stop> {
         let bounds = addresses.iter().min().zip(addresses.iter().max());
         let Some((first, last)) = bounds else { return Ok(Vec::new()) };
@@ -94,10 +109,13 @@ impl World {
         for (at, address) in addresses.iter().enumerate() {
             let found = vmas.partition_point(|vma| vma.mapping.end <= *address);
             let status = match vmas.get(found).filter(|vma| vma.mapping.start <= *address) {
-                None => -EFAULT,
+                None => {
+                    *batch = Batch::default();
+                    -EFAULT
+                }
                 Some(vma) => {
                     let target = nodes.map(|nodes| NodeId::new(nodes[at].unsigned_abs()));
-                    self.status(process, toucher, vma, *address, target)
+                    self.status((process, toucher), vma, *address, target.map(|target| (target, &mut *batch)))
                 }
             };
             statuses.push(status);
@@ -105,27 +123,48 @@ impl World {
         Ok(statuses)
     }
 
-    fn status(&mut self, process: u32, toucher: u32, vma: &Vma, address: u64, target: Option<NodeId>) -> i32 {
+    /// The status of an address, after its page was moved to a node where one is given.
+    fn status(
+        &mut self,
+        (process, toucher): (u32, u32),
+        vma: &Vma,
+        address: u64,
+        target: Option<(NodeId, &mut Batch)>,
+    ) -> i32 {
         let resident = &vma.resident;
-        if resident.zeros.contains(&address) || vma.backing == Backing::Kernel {
-            return -EFAULT;
-        }
-        if !resident.pages.contains(&address) || resident.swapped.contains(&address) {
-            return -Errno::Enoent.number();
-        }
         let page = address - address % PAGE;
-        if let Some(target) = target {
-            let block = self.huge_page_bytes();
-            let huge = page - page % block..page - page % block + block;
-            let whole = resident.huge.gaps(&huge).next().is_none();
-            let moved = if whole { huge } else { page..page + PAGE };
-            self.move_to(process, toucher, vma, &moved, |node| node != target, target);
-        }
+        let absent = if resident.zeros.contains(&address) || vma.backing == Backing::Kernel {
+            Some(EFAULT)
+        } else if !resident.pages.contains(&address) || resident.swapped.contains(&address) {
+            Some(Errno::Enoent.number())
+        } else {
+            None
+        };
         let node = self.node_at(process, vma, page);
-        match (node, target) {
-            (Some(node), Some(target)) if node != target => -Errno::Enomem.number(),
-            (Some(node), _) => node.number() as i32,
-            (None, _) => -Errno::Enoent.number(),
+        let Some((target, batch)) = target else {
+            return match (absent, node) {
+                (None, Some(node)) => node.number() as i32,
+                (errno, _) => -errno.unwrap_or(Errno::Enoent.number()),
+            };
+        };
+        if batch.target != Some(target) {
+            *batch = Batch { target: Some(target), taken: RangeSet::new() };
+        }
+        let errno = absent.or_else(|| batch.taken.contains(&page).then_some(EBUSY));
+        if errno.is_some() || node == Some(target) {
+            *batch = Batch::default();
+            return errno.map_or(target.number() as i32, |errno| -errno);
+        }
+        let block = self.huge_page_bytes();
+        let huge = page - page % block..page - page % block + block;
+        let whole = resident.huge.gaps(&huge).next().is_none();
+        let moved = if whole { huge } else { page..page + PAGE };
+        self.move_to(process, toucher, vma, &moved, |node| node != target, target);
+        batch.taken.insert(moved);
+        match self.node_at(process, vma, page) {
+            Some(node) if node == target => node.number() as i32,
+            Some(_) => -Errno::Enomem.number(),
+            None => -Errno::Enoent.number(),
         }
     }
 

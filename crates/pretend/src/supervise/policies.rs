@@ -119,7 +119,7 @@ impl World {
         let vmas = self.settle(process, call.thread(), &bytes)?;
         let mut mappings = self.checked_mappings(process, &vmas);
         if flags & STRICT != 0 {
-            self.add_pages(process, &vmas, &mut mappings);
+            self.add_pages(process, &vmas, &bytes, &mut mappings);
         }
         let checked = calls::Call::Bind { address, length, mode, mask: mask.clone(), flags };
         self.check(&checked, call.thread(), &mappings)?;
@@ -139,8 +139,8 @@ impl World {
         Ok(0)
     }
 
-    /// The nodes of the pages of mappings, which a strict call looks at.
-    fn add_pages(&self, process: u32, vmas: &[Vma], mappings: &mut [calls::Mapping]) {
+    /// The nodes of pages among these bytes, which a strict call looks at.
+    fn add_pages(&self, process: u32, vmas: &[Vma], bytes: &Range<u64>, mappings: &mut [calls::Mapping]) {
         for mapping in mappings {
             let vma = vmas
                 .iter()
@@ -148,12 +148,16 @@ impl World {
             let Some((vma, pages)) = vma.and_then(|vma| Some((vma, self.pages_of(process, vma)?))) else {
                 continue;
             };
-            let keys = vma.keys(&mapping.bytes);
+            let (start, end) = (mapping.bytes.start.max(bytes.start), mapping.bytes.end.min(bytes.end));
+            if start >= end {
+                continue;
+            }
+            let keys = vma.keys(&(start..end));
             for (range, home) in pages.homes.overlapping(&keys) {
                 // One page of a run stands for all where all of the run is among the bytes: its ends.
                 let (first, last) = (range.start.max(keys.start), range.end.min(keys.end) - 1);
                 for key in [first, last - last % PAGE] {
-                    mapping.pages.insert(key - keys.start + mapping.bytes.start, home.node);
+                    mapping.pages.insert(key - keys.start + start, home.node);
                 }
             }
         }
