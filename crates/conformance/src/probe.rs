@@ -19,8 +19,8 @@ pub fn source() -> String {
     format!("{}{}", reproducer::HEAD, include_str!("probe.c"))
 }
 
-/// A script about memory that is replaced, given back and moved, pages that are named twice, and a page among others that is
-/// elsewhere; for machines whose nodes 0 and 1 have memory.
+/// A script about memory that is replaced, given back and moved, pages that are named twice, a page among others that is
+/// elsewhere, and one of a file that is not mapped any more; for machines whose nodes 0 and 1 have memory.
 pub const REPLACED: &str = "\
 script replaced
 map small 8
@@ -51,6 +51,11 @@ remap 3 9 there
 write 3 0 3 4 7 8
 move 1 0=1 0=1 1=0 1=0
 bind 0 6 1 0x2 0 1
+map file 4 0
+write 4 0 1
+drop 4 0 1
+bind 4 0 4 0x2 1 2
+write 4 0
 ";
 
 /// Calls that replace, move and give back memory, which scripts for the model do not have.

@@ -23,6 +23,7 @@
 //! - `supervise/pages.rs` policies and nodes of memory, by address or place in a file
 //! - `supervise/space.rs` the memory of a process: mappings, and nodes for the pages that are resident
 //! - `supervise/policies.rs`, `supervise/moves.rs`, `supervise/cpus.rs` the calls
+//! - `supervise/replaced.rs` calls that replace, move or give back memory; `supervise/remap.rs` where memory has moved
 //! - `supervise/files.rs` `/proc/PID/status`, `stat` and `numa_maps`
 //! - `supervise/node_files.rs` counters and free memory of nodes
 //! - `facts.rs` which facts a program sees of the machine, and which of this one

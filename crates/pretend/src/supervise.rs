@@ -12,7 +12,6 @@
 //! # Limits
 //! - A page that several threads may have touched counts as touched by the one that calls next.
 //! - After `fork(2)` a page that the child writes to keeps its node, though it is a copy.
-//! - Memory that `mremap(2)` or `mmap(2)` with `MAP_FIXED` replaces keeps the policy of what was there.
 //! - Pages of files that are not in memory file systems lie where a program without policy would have put them.
 
 mod call;
@@ -22,6 +21,8 @@ mod moves;
 mod node_files;
 mod pages;
 mod policies;
+mod remap;
+mod replaced;
 mod space;
 mod tasks;
 #[cfg(test)]
@@ -99,6 +100,9 @@ impl World {
             WatchedCall::Openat => self.open(call, call.argument(1), call.argument(2)),
             WatchedCall::Open => self.open(call, call.argument(0), call.argument(1)),
             WatchedCall::Munmap => self.unmap(call),
+            WatchedCall::Mmap => self.map_fixed(call),
+            WatchedCall::Mremap => self.remap(call),
+            WatchedCall::Madvise => self.give_back(call),
             WatchedCall::ExitGroup => self.end(call.thread()),
             WatchedCall::Clone | WatchedCall::Clone3 | WatchedCall::Fork | WatchedCall::Vfork => {
                 self.note_start(call.thread())?;

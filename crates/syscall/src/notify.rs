@@ -46,6 +46,11 @@ pub enum WatchedCall {
     /// `open(2)`, where the architecture has it.
     Open,
     Munmap,
+    /// `mmap(2)` with `MAP_FIXED` alone, which may replace memory.
+    Mmap,
+    Mremap,
+    /// `madvise(2)` with `MADV_DONTNEED` or `MADV_DONTNEED_LOCKED` alone.
+    Madvise,
     Clone,
     Clone3,
     /// `fork(2)` and `vfork(2)`, where the architecture has them.
@@ -66,7 +71,7 @@ const OLD: [(WatchedCall, c_long); 3] = [
 const OLD: [(WatchedCall, c_long); 0] = [];
 
 impl WatchedCall {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::SetMempolicy,
         Self::GetMempolicy,
         Self::Mbind,
@@ -79,6 +84,9 @@ impl WatchedCall {
         Self::Openat,
         Self::Open,
         Self::Munmap,
+        Self::Mmap,
+        Self::Mremap,
+        Self::Madvise,
         Self::Clone,
         Self::Clone3,
         Self::Fork,
@@ -100,6 +108,9 @@ impl WatchedCall {
             Self::Getcpu => libc::SYS_getcpu,
             Self::Openat => libc::SYS_openat,
             Self::Munmap => libc::SYS_munmap,
+            Self::Mmap => libc::SYS_mmap,
+            Self::Mremap => libc::SYS_mremap,
+            Self::Madvise => libc::SYS_madvise,
             Self::Clone => libc::SYS_clone,
             Self::Clone3 => libc::SYS_clone3,
             Self::ExitGroup => libc::SYS_exit_group,
@@ -107,8 +118,33 @@ impl WatchedCall {
         })
     }
 
+    /// Which of these calls are watched; all of `None`.
+    const fn condition(self) -> Option<Condition> {
+        const GIVES_BACK: [u32; 2] = [libc::MADV_DONTNEED as u32, libc::MADV_DONTNEED_LOCKED as u32];
+        match self {
+            Self::Mmap => Some(Condition::AnyBit(3, libc::MAP_FIXED as u32)),
+            Self::Madvise => Some(Condition::OneOf(2, &GIVES_BACK)),
+            _ => None,
+        }
+    }
+
     fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|call| call.number() == Some(c_long::from(number)))
+    }
+}
+
+/// A test of an argument, counted from 0, that a filter can make: of its lower 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    AnyBit(usize, u32),
+    OneOf(usize, &'static [u32]),
+}
+
+impl Condition {
+    const fn argument(self) -> usize {
+        match self {
+            Self::AnyBit(argument, _) | Self::OneOf(argument, _) => argument,
+        }
     }
 }
 

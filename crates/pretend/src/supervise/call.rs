@@ -2,6 +2,7 @@
 
 use std::ffi::c_ulong;
 use std::fs::File;
+use std::ops::Range;
 
 use nodewise_machine::NodeSet;
 use nodewise_model::errno;
@@ -13,6 +14,8 @@ pub const EFAULT: i32 = errno::Errno::Efault.number();
 pub const EINVAL: i32 = errno::Errno::Einval.number();
 pub const ESRCH: i32 = errno::Errno::Esrch.number();
 
+/// Bytes of a page in arguments.
+pub const PAGE: u64 = 4096;
 /// Bytes of a word of a mask.
 const WORD: u64 = size_of::<c_ulong>() as u64;
 /// More bits are refused whatever they are ([`Mask::read`]).
@@ -111,7 +114,6 @@ impl<'a> Call<'a> {
     /// A text that ends with a zero, read no further than the page that it ends in; `None` where it is longer than any
     /// path of interest or cannot be read.
     pub fn short_text(&self, address: u64) -> Result<Option<Vec<u8>>, Stop> {
-        const PAGE: u64 = 4096;
         const LONGEST: u64 = 64;
         let in_page = (PAGE - address % PAGE).min(LONGEST);
         let end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == 0);
@@ -147,4 +149,17 @@ pub fn mask_bytes(words: &[c_ulong], length: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     bytes.resize(length as usize, 0);
     bytes
+}
+
+/// The bytes of whole pages; none where the kernel refuses or ignores them.
+pub fn rounded(address: u64, length: u64) -> Range<u64> {
+    let end = length.checked_next_multiple_of(PAGE).and_then(|length| address.checked_add(length));
+    // Addresses of arm64 may carry a tag in their highest byte; mappings never do.
+    let untagged = |address: u64| address & (u64::MAX >> 8);
+    match end {
+        Some(end) if address % PAGE == 0 && untagged(address) < untagged(end) => {
+            untagged(address)..untagged(end)
+        }
+        _ => 0..0,
+    }
 }

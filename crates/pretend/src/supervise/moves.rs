@@ -181,9 +181,11 @@ impl World {
         let only = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([target]));
         // A node without memory was refused before.
         let Ok(policy) = Policy::from_mem_policy(&only, self.facts.scope()) else { return };
-        let keys = vma.keys(&vma.clip(bytes));
+        let runs = vma.resident_keys(bytes);
         self.with_giver(process, thread, vma.file(), |pages, giver| {
-            pages.move_where(&keys, moves, &policy, &vma.source(), giver);
+            for keys in &runs {
+                pages.move_where(keys, &moves, &policy, &vma.source(), giver);
+            }
         })
     }
 
@@ -215,9 +217,11 @@ impl World {
     }
 
     fn bytes_on(&self, process: u32, vma: &Vma, node: NodeId) -> u64 {
-        let keys = vma.keys(&vma.clip(&ALL));
         let Some(pages) = self.pages_of(process, vma) else { return 0 };
-        let there = pages.homes.overlapping(&keys).filter(|(_, home)| home.node == node);
-        there.map(|(range, _)| range.end.min(keys.end) - range.start.max(keys.start)).sum()
+        let on = |keys: &Range<u64>| -> u64 {
+            let there = pages.homes.overlapping(keys).filter(|(_, home)| home.node == node);
+            there.map(|(range, _)| range.end.min(keys.end) - range.start.max(keys.start)).sum()
+        };
+        vma.resident_keys(&ALL).iter().map(on).sum()
     }
 }

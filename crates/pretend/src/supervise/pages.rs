@@ -27,6 +27,8 @@ type Homes = Vec<(Range<u64>, Home)>;
 pub struct Pages {
     pub policies: RangeMap<u64, Policy>,
     pub homes: RangeMap<u64, Home>,
+    /// How far away memory was when its turns were given out, of memory that `mremap(2)` has moved since: to be added to its address.
+    pub moved: RangeMap<u64, u64>,
 }
 
 /// Who gets pages, and from where.
@@ -44,6 +46,8 @@ pub struct Giver<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
     Address,
+    /// By the address that the memory had before it was moved: so far away.
+    Moved(u64),
     /// By place in the file with this inode.
     File(u64),
 }
@@ -62,6 +66,7 @@ impl Turns {
     const fn position(self, at: u64) -> InterleavePosition {
         match self {
             Self::Address => InterleavePosition::Address(at),
+            Self::Moved(distance) => InterleavePosition::Address(at.wrapping_add(distance)),
             Self::File(inode) => InterleavePosition::File { inode, page: at >> 12 },
         }
     }
@@ -154,6 +159,12 @@ impl<'a> Giver<'a> {
     }
 }
 
+/// The part of a map within these bytes.
+fn clipped<T: Clone + Eq>(map: &RangeMap<u64, T>, bytes: &Range<u64>) -> Vec<(Range<u64>, T)> {
+    let clip = |range: &Range<u64>| range.start.max(bytes.start)..range.end.min(bytes.end);
+    map.overlapping(bytes).map(|(range, value)| (clip(range), value.clone())).collect()
+}
+
 impl Pages {
     /// Gives homes to those of these bytes that have none, by their own policy or the giver's.
     pub fn fill(&mut self, bytes: &Range<u64>, source: &Source<'_>, giver: &mut Giver<'_>) {
@@ -164,8 +175,24 @@ impl Pages {
                 Some(policy) => policy,
                 None => giver.policy.clone(),
             };
-            self.homes.extend(giver.give(&policy, &piece, source));
+            let homes = self.give(giver, &policy, &piece, source);
+            self.homes.extend(homes);
         }
+    }
+
+    /// Homes for these bytes, each by its own turn.
+    fn give(&self, giver: &mut Giver<'_>, policy: &Policy, bytes: &Range<u64>, source: &Source<'_>) -> Homes {
+        if source.turns != Turns::Address || !self.moved.overlaps(bytes) {
+            return giver.give(policy, bytes, source);
+        }
+        let mut pieces: Vec<(Range<u64>, Turns)> =
+            self.moved.gaps(bytes).map(|gap| (gap, Turns::Address)).collect();
+        let moved = clipped(&self.moved, bytes);
+        pieces.extend(moved.into_iter().map(|(range, distance)| (range, Turns::Moved(distance))));
+        pieces.sort_by_key(|(range, _)| range.start);
+        let given =
+            pieces.into_iter().map(|(range, turns)| giver.give(policy, &range, &Source { turns, ..*source }));
+        given.flatten().collect()
     }
 
     /// These bytes by their policies.
@@ -205,6 +232,55 @@ impl Pages {
         self.homes.remove(bytes);
     }
 
+    /// Forgets all about bytes, and gives their pages back.
+    pub fn clear(&mut self, bytes: Range<u64>, memory: &mut Memory) {
+        if !bytes.is_empty() {
+            self.release(bytes.clone(), memory);
+            self.policies.remove(bytes.clone());
+            self.moved.remove(bytes);
+        }
+    }
+
+    /// Follows memory to another address, with its policy and its pages; what is known of the target goes. Where there is more of it
+    /// than before, that has the policy of its end. Policies can stay behind as well.
+    ///
+    /// # Source
+    /// `copy_vma` in `mm/vma.c`: memory without a page has its turns by its new address, other memory by its first one.
+    pub fn follow(&mut self, from: &Range<u64>, to: Range<u64>, policies_stay: bool, memory: &mut Memory) {
+        let distance = from.start.wrapping_sub(to.start);
+        let to_new = |range: Range<u64>| range.start.wrapping_sub(distance)..range.end.wrapping_sub(distance);
+        let homes = clipped(&self.homes, from);
+        let policies = clipped(&self.policies, from);
+        let moved = clipped(&self.moved, from);
+        self.homes.remove(from.clone());
+        self.moved.remove(from.clone());
+        if !policies_stay {
+            self.policies.remove(from.clone());
+        }
+        self.clear(to.clone(), memory);
+        if !homes.is_empty() {
+            self.moved.insert(to.clone(), distance);
+        }
+        self.moved
+            .extend(moved.into_iter().map(|(range, before)| (to_new(range), before.wrapping_add(distance))));
+        self.homes.extend(homes.into_iter().map(|(range, home)| (to_new(range), home)));
+        self.policies.extend(policies.into_iter().map(|(range, policy)| (to_new(range), policy)));
+        self.grow(to_new(from.clone()).end, to.end);
+    }
+
+    /// Memory that ends at an address gets longer, up to another.
+    pub fn grow(&mut self, end: u64, new_end: u64) {
+        if end >= new_end {
+            return;
+        }
+        if let Some(policy) = self.policies.get(&(end - 1)).cloned() {
+            self.policies.insert(end..new_end, policy);
+        }
+        if let Some(distance) = self.moved.get(&(end - 1)).copied() {
+            self.moved.insert(end..new_end, distance);
+        }
+    }
+
     /// Moves the pages of these bytes that a node makes move, to where a policy would put them. A huge page moves as one.
     pub fn move_where(
         &mut self,
@@ -219,7 +295,7 @@ impl Pages {
         let there: Vec<Range<u64>> = self.homes.overlapping(bytes).filter_map(leaves).collect();
         for range in there {
             // Where no page is to be had the old one stays.
-            let given = giver.give(policy, &range, source);
+            let given = self.give(giver, policy, &range, source);
             for (bytes, home) in given.into_iter().filter(|(_, home)| !home.borrowed) {
                 self.release(bytes.clone(), giver.memory);
                 self.homes.insert(bytes, home);
@@ -231,7 +307,8 @@ impl Pages {
     pub fn inherited(&self) -> Self {
         let borrowed =
             |(range, home): (&Range<u64>, &Home)| (range.clone(), Home { borrowed: true, ..*home });
-        Self { policies: self.policies.clone(), homes: self.homes.iter().map(borrowed).collect() }
+        let homes = self.homes.iter().map(borrowed).collect();
+        Self { policies: self.policies.clone(), homes, moved: self.moved.clone() }
     }
 
     /// The node of a page that has one.

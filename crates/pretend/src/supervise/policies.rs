@@ -7,12 +7,9 @@ use nodewise_model::oracle::calls::{self, ADDR, MEMS_ALLOWED, MOVE, MOVE_ALL, NO
 use nodewise_model::policy::interleave::{Cursor, Turns};
 use nodewise_model::policy::set::Policy;
 
-use super::call::{Call, Stop, mask_bytes};
+use super::call::{Call, PAGE, Stop, mask_bytes, rounded};
 use super::space::{ALL, Backing, Vma};
 use super::world::World;
-
-/// Bytes of a page in arguments.
-const PAGE: u64 = 4096;
 
 /// The page that has an address.
 fn page_at(address: u64) -> Range<u64> {
@@ -131,7 +128,9 @@ impl World {
             self.with_giver(process, call.thread(), vma.file(), |pages, giver| {
                 if moves {
                     let target = policy.or(giver.policy).clone();
-                    pages.move_where(&keys, |node| !asked.contains(node), &target, &vma.source(), giver);
+                    for keys in vma.resident_keys(&bytes) {
+                        pages.move_where(&keys, |node| !asked.contains(node), &target, &vma.source(), giver);
+                    }
                 }
                 pages.set_policy(keys, &policy);
             });
@@ -152,12 +151,14 @@ impl World {
             if start >= end {
                 continue;
             }
-            let keys = vma.keys(&(start..end));
-            for (range, home) in pages.homes.overlapping(&keys) {
-                // One page of a run stands for all where all of the run is among the bytes: its ends.
-                let (first, last) = (range.start.max(keys.start), range.end.min(keys.end) - 1);
-                for key in [first, last - last % PAGE] {
-                    mapping.pages.insert(key - keys.start + start, home.node);
+            let all = vma.keys(&(start..end));
+            for keys in vma.resident_keys(&(start..end)) {
+                for (range, home) in pages.homes.overlapping(&keys) {
+                    // One page of a run stands for all where all of the run is among the bytes: its ends.
+                    let (first, last) = (range.start.max(keys.start), range.end.min(keys.end) - 1);
+                    for key in [first, last - last % PAGE] {
+                        mapping.pages.insert(key - all.start + start, home.node);
+                    }
                 }
             }
         }
@@ -185,29 +186,5 @@ impl World {
             });
         }
         Ok(0)
-    }
-
-    /// `munmap(2)`: the kernel carries it out, and what was known of the memory is not true any more.
-    pub fn unmap(&mut self, call: &Call<'_>) -> Result<i64, Stop> {
-        let bytes = rounded(call.argument(0), call.argument(1));
-        let process = self.process_of(call.thread())?;
-        if let Some(known) = self.processes.get_mut(&process).filter(|_| !bytes.is_empty()) {
-            known.space.own.release(bytes.clone(), &mut self.memory);
-            known.space.own.policies.remove(bytes);
-        }
-        Err(Stop::Kernel)
-    }
-}
-
-/// The bytes of whole pages; none where the kernel refuses or ignores them.
-fn rounded(address: u64, length: u64) -> Range<u64> {
-    let end = length.checked_next_multiple_of(PAGE).and_then(|length| address.checked_add(length));
-    // Addresses of arm64 may carry a tag in their highest byte; mappings never do.
-    let untagged = |address: u64| address & (u64::MAX >> 8);
-    match end {
-        Some(end) if address % PAGE == 0 && untagged(address) < untagged(end) => {
-            untagged(address)..untagged(end)
-        }
-        _ => 0..0,
     }
 }

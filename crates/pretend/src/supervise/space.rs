@@ -14,6 +14,7 @@ use rangemap::RangeSet;
 
 use super::call::{ESRCH, Stop};
 use super::pages::{Giver, Pages, Source, Turns};
+use super::remap::Remap;
 use super::world::World;
 
 /// All addresses that programs can have.
@@ -28,6 +29,8 @@ pub struct Space {
     pub is_shared: bool,
     /// Memory that belongs to the process.
     pub own: Pages,
+    /// Calls of `mremap(2)` whose outcome is to be looked up.
+    pub remaps: Vec<Remap>,
 }
 
 /// The pages of the real kernel that have any of these bytes.
@@ -78,6 +81,16 @@ impl Vma {
     pub fn clip(&self, bytes: &Range<u64>) -> Range<u64> {
         let start = self.mapping.start.max(bytes.start);
         start..self.mapping.end.min(bytes.end).max(start)
+    }
+
+    /// The places of its resident pages among these bytes. Of a file others have, the calls that move pages see no more.
+    pub fn resident_keys(&self, bytes: &Range<u64>) -> Vec<Range<u64>> {
+        let bytes = self.clip(bytes);
+        if bytes.is_empty() {
+            return Vec::new();
+        }
+        let clip = |run: &Range<u64>| run.start.max(bytes.start)..run.end.min(bytes.end);
+        self.resident.pages.overlapping(&bytes).map(|run| self.keys(&clip(run))).collect()
     }
 
     /// Addresses as places in what holds their homes.
@@ -191,6 +204,7 @@ impl World {
     /// addresses. Shows the mappings there.
     pub fn settle(&mut self, process: u32, toucher: u32, bytes: &Range<u64>) -> Result<Vec<Vma>, Stop> {
         self.renew(process);
+        self.follow_remaps(process, toucher);
         let mut vmas = vmas(process, bytes)?;
         // A huge page gets its node as a whole.
         let huge = self.huge_page_bytes();

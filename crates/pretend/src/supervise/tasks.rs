@@ -88,7 +88,8 @@ impl World {
         let inherited = inherited.or_else(|| Some(self.threads.get(&parent)?.own.clone()));
         // A child that has become another program has its parent's policy and none of its memory.
         let own = known.filter(|known| known.space.image == image).map(|known| known.space.own.inherited());
-        let space = Space { image, is_shared: own.is_some(), own: own.unwrap_or_default() };
+        let space =
+            Space { image, is_shared: own.is_some(), own: own.unwrap_or_default(), remaps: Vec::new() };
         let is_inside = known.is_some_and(|known| known.is_inside);
         if let Some(mut before) = self.processes.insert(process, Process { starter: None, is_inside, space })
         {
@@ -100,6 +101,7 @@ impl World {
     /// A thread is about to start another, or a process.
     pub fn note_start(&mut self, thread: u32) -> Result<(), Stop> {
         let process = self.process_of(thread)?;
+        self.follow_remaps(process, thread);
         let own = self.own(thread);
         let starter = self.processes.get(&process).and_then(|process| process.starter.as_ref());
         if starter != Some(&own) {

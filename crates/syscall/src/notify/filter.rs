@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_ulong};
 use std::mem::offset_of;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
-use super::{NotifyError, WatchedCall};
+use super::{Condition, NotifyError, WatchedCall};
 use crate::error::Errno;
 
 /// `__AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE`.
@@ -24,7 +24,11 @@ const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const JUMP_IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// A jump to the statement that notifies, until its distance is known: further than any program here is long.
+const TO_LISTENER: u8 = u8::MAX;
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
@@ -36,19 +40,40 @@ pub(super) fn program(calls: &[WatchedCall]) -> Result<Vec<libc::sock_filter>, N
 }
 
 fn statements(abi: u32, calls: &[WatchedCall]) -> Vec<libc::sock_filter> {
-    let numbers: Vec<u32> = calls.iter().filter_map(|call| Some(call.number()? as u32)).collect();
-    let count = numbers.len() as u8;
+    let numbered = |call: &WatchedCall| Some((call.number()? as u32, call.condition()));
+    let (always, by_argument): (Vec<_>, Vec<_>) =
+        calls.iter().filter_map(numbered).partition(|(_, condition)| condition.is_none());
+    let jump = |code, k| libc::sock_filter { jt: TO_LISTENER, ..statement(code, k) };
     let mut program = vec![statement(LOAD, offset_of!(libc::seccomp_data, arch) as u32)];
-    // Numbers of another ABI mean other calls: past the comparisons, to the statement that allows.
-    program.push(libc::sock_filter { jf: count + 1, ..statement(JUMP_IF_EQUAL, abi) });
+    // Numbers of another ABI mean other calls.
+    program.push(libc::sock_filter { jt: 1, ..statement(JUMP_IF_EQUAL, abi) });
+    program.push(statement(RETURN, libc::SECCOMP_RET_ALLOW));
     program.push(statement(LOAD, offset_of!(libc::seccomp_data, nr) as u32));
-    for (number, left) in numbers.into_iter().zip((1..=count).rev()) {
-        let jump = statement(JUMP_IF_EQUAL, number);
-        program.push(libc::sock_filter { jt: left, ..jump });
+    program.extend(always.iter().map(|(number, _)| jump(JUMP_IF_EQUAL, *number)));
+    for (number, condition) in by_argument {
+        let Some(condition) = condition else { continue };
+        let tests: Vec<_> = match condition {
+            Condition::AnyBit(_, bits) => vec![jump(JUMP_IF_ANY_BIT, bits)],
+            Condition::OneOf(_, values) => values.iter().map(|value| jump(JUMP_IF_EQUAL, *value)).collect(),
+        };
+        // Past the load, the tests and the statement that allows.
+        program.push(libc::sock_filter { jf: tests.len() as u8 + 2, ..statement(JUMP_IF_EQUAL, number) });
+        program.push(statement(LOAD, low_half(condition.argument())));
+        program.extend(tests);
+        program.push(statement(RETURN, libc::SECCOMP_RET_ALLOW));
     }
     program.push(statement(RETURN, libc::SECCOMP_RET_ALLOW));
+    let last = program.len();
     program.push(statement(RETURN, libc::SECCOMP_RET_USER_NOTIF));
+    for (at, statement) in program.iter_mut().enumerate().filter(|(_, found)| found.jt == TO_LISTENER) {
+        statement.jt = (last - at - 1) as u8;
+    }
     program
+}
+
+/// The place of an argument's lower 32 bits; the architectures are little-endian.
+const fn low_half(argument: usize) -> u32 {
+    (offset_of!(libc::seccomp_data, args) + argument * size_of::<u64>()) as u32
 }
 
 /// Installs the filter on the calling thread permanently, and returns its listener. Makes system calls only.
@@ -81,17 +106,18 @@ mod tests {
     const ABI: u32 = 62 | LITTLE_64;
 
     /// Runs the filter on a call as the kernel does.
-    fn verdict(program: &[libc::sock_filter], architecture: u32, number: u32) -> u32 {
+    fn verdict(program: &[libc::sock_filter], architecture: u32, number: u32, arguments: [u32; 6]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let statement = program[at];
             at += 1;
+            let jump = |jumps| usize::from(if jumps { statement.jt } else { statement.jf });
             match (u32::from(statement.code), statement.k) {
                 (LOAD, 0) => loaded = number,
                 (LOAD, 4) => loaded = architecture,
-                (JUMP_IF_EQUAL, k) => {
-                    at += usize::from(if loaded == k { statement.jt } else { statement.jf })
-                }
+                (LOAD, place) => loaded = arguments[(place as usize - 16) / 8],
+                (JUMP_IF_EQUAL, k) => at += jump(loaded == k),
+                (JUMP_IF_ANY_BIT, k) => at += jump(loaded & k != 0),
                 (RETURN, verdict) => return verdict,
                 (code, k) => panic!("statement {code:#x} with {k}"),
             }
@@ -100,12 +126,14 @@ mod tests {
 
     #[test]
     fn watched_calls_of_this_abi_and_no_others_go_to_the_listener() {
+        // All bits of flags, and an advice that gives memory back.
+        let arguments = [u32::MAX, u32::MAX, libc::MADV_DONTNEED as u32, u32::MAX, u32::MAX, u32::MAX];
         for count in 0..=WatchedCall::ALL.len() {
             let (watched, others) = WatchedCall::ALL.split_at(count);
             let program = statements(ABI, watched);
             let check = |architecture, number: c_long, expected| {
                 assert_eq!(
-                    verdict(&program, architecture, number as u32),
+                    verdict(&program, architecture, number as u32, arguments),
                     expected,
                     "{number} of {watched:?}"
                 );
@@ -121,5 +149,28 @@ mod tests {
             }
             check(ABI, libc::SYS_execve, libc::SECCOMP_RET_ALLOW);
         }
+    }
+
+    #[test]
+    fn mappings_that_replace_nothing_and_other_advice_stay_with_the_kernel() {
+        let program = statements(ABI, &WatchedCall::ALL);
+        let check = |number: c_long, at: usize, argument: c_int, is_watched: bool| {
+            let mut arguments = [0; 6];
+            arguments[at] = argument as u32;
+            let expected = if is_watched { libc::SECCOMP_RET_USER_NOTIF } else { libc::SECCOMP_RET_ALLOW };
+            assert_eq!(
+                verdict(&program, ABI, number as u32, arguments),
+                expected,
+                "{number} with {argument:#x}"
+            );
+        };
+        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        check(libc::SYS_mmap, 3, private, false);
+        check(libc::SYS_mmap, 3, private | libc::MAP_FIXED, true);
+        check(libc::SYS_mmap, 3, private | libc::MAP_FIXED_NOREPLACE, false);
+        check(libc::SYS_madvise, 2, libc::MADV_DONTNEED, true);
+        check(libc::SYS_madvise, 2, libc::MADV_DONTNEED_LOCKED, true);
+        check(libc::SYS_madvise, 2, libc::MADV_HUGEPAGE, false);
+        check(libc::SYS_mremap, 3, 0, true);
     }
 }

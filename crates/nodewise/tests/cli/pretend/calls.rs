@@ -1,8 +1,10 @@
 //! Calls of a program about nodes and CPUs of a hypothetical machine.
 
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use nodewise_conformance::probe;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::{
     BindOptions, Errno, NodeBuffer, PageKind, PageLocation, PageScope, Task, affinity, mempolicy, pages,
@@ -107,6 +109,43 @@ fn calls_are_answered_as_on_the_machine() {
     if can_separate() {
         inside(SPEC, "pretend::calls::calls_inside");
         inside(SPEC, "pretend::calls::threads_inside");
+    }
+}
+
+#[test]
+fn replaced_moved_and_returned_memory_has_the_kernel_s_policies_and_nodes() {
+    if !can_separate() || !has("cc", "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("probe.c"), folder.path().join("probe"));
+    let lines = folder.path().join("scripts");
+    std::fs::write(&source, probe::source()).unwrap();
+    std::fs::write(&lines, probe::REPLACED).unwrap();
+    let compiled = Command::new("cc").args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
+    assert!(compiled.unwrap().success());
+    let shown = on(SPEC, &[program.to_str().unwrap(), lines.to_str().unwrap()]).ok();
+    // `cargo xtask pretend-lab --changes` compares all lines with those of a kernel.
+    for expected in [
+        "4 policy m0: 0-1 mode 0x2 1, 2-4 mode 0, 5-7 mode 0x2 1",
+        "4 pages m0: 0-1 on node 1, 5-7 on node 1",
+        "5 pages m0: 0-1 on node 1, 2-3 on node 0, 5-7 on node 1",
+        // Mappings of their own, which no call moves together before Linux 6.17.
+        "6 answer remap 0 12 there: Bad address",
+        "12 pages m1: 0 on node 0, 1 on node 1",
+        "16 policy m2: 0-7 mode 0x2 1",
+        "17 pages m2: 0 on node 1, 6 on node 1",
+        "18 policy m2: 0-11 mode 0x2 1",
+        "19 pages m2: 0 on node 1, 6 on node 1, 11 on node 1",
+        "20 policy m2: 0-13 mode 0x2 1",
+        "21 pages m2: 0 on node 1, 6 on node 1, 11 on node 1, 13 on node 1",
+        "25 policy m3: 0-8 mode 0x3 0 1",
+        "26 pages m3: 0 on node 1, 1 on node 0, 2 on node 1, 3 on node 0, 4 on node 1, 7 on node 0, 8 on node 1",
+        "27 answer of each page: 1 -16 0 -16",
+        "28 answer bind 0 6 1 0x2 0 1: Input/output error",
+        "33 pages m4: 0 on node 0, 1 on node 1",
+    ] {
+        assert!(shown.lines().any(|line| line == format!("replaced {expected}")), "{expected}: {shown}");
     }
 }
 
