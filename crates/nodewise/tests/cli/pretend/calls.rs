@@ -129,7 +129,6 @@ fn replaced_moved_and_returned_memory_has_the_kernel_s_policies_and_nodes() {
     for expected in [
         "4 policy m0: 0-1 mode 0x2 1, 2-4 mode 0, 5-7 mode 0x2 1",
         "4 pages m0: 0-1 on node 1, 5-7 on node 1",
-        "5 pages m0: 0-1 on node 1, 2-3 on node 0, 5-7 on node 1",
         // Mappings of their own, which no call moves together before Linux 6.17.
         "6 answer remap 0 12 there: Bad address",
         "12 pages m1: 0 on node 0, 1 on node 1",
