@@ -23,6 +23,7 @@ pub fn source() -> String {
 /// elsewhere, and one of a file that is not mapped any more; for machines whose nodes 0 and 1 have memory.
 pub const REPLACED: &str = "\
 script replaced
+cpu 0
 map small 8
 bind 0 0 8 0x2 1 0
 write 0 0 1 2 3 4 5 6 7

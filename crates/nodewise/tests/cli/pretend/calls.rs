@@ -127,22 +127,22 @@ fn replaced_moved_and_returned_memory_has_the_kernel_s_policies_and_nodes() {
     let shown = on(SPEC, &[program.to_str().unwrap(), lines.to_str().unwrap()]).ok();
     // `cargo xtask pretend-lab --changes` compares all lines with those of a kernel.
     for expected in [
-        "4 policy m0: 0-1 mode 0x2 1, 2-4 mode 0, 5-7 mode 0x2 1",
-        "4 pages m0: 0-1 on node 1, 5-7 on node 1",
+        "5 policy m0: 0-1 mode 0x2 1, 2-4 mode 0, 5-7 mode 0x2 1",
+        "5 pages m0: 0-1 on node 1, 5-7 on node 1",
         // Mappings of their own, which no call moves together before Linux 6.17.
-        "6 answer remap 0 12 there: Bad address",
-        "12 pages m1: 0 on node 0, 1 on node 1",
-        "16 policy m2: 0-7 mode 0x2 1",
-        "17 pages m2: 0 on node 1, 6 on node 1",
-        "18 policy m2: 0-11 mode 0x2 1",
-        "19 pages m2: 0 on node 1, 6 on node 1, 11 on node 1",
-        "20 policy m2: 0-13 mode 0x2 1",
-        "21 pages m2: 0 on node 1, 6 on node 1, 11 on node 1, 13 on node 1",
-        "25 policy m3: 0-8 mode 0x3 0 1",
-        "26 pages m3: 0 on node 1, 1 on node 0, 2 on node 1, 3 on node 0, 4 on node 1, 7 on node 0, 8 on node 1",
-        "27 answer of each page: 1 -16 0 -16",
-        "28 answer bind 0 6 1 0x2 0 1: Input/output error",
-        "33 pages m4: 0 on node 0, 1 on node 1",
+        "7 answer remap 0 12 there: Bad address",
+        "13 pages m1: 0 on node 0, 1 on node 1",
+        "17 policy m2: 0-7 mode 0x2 1",
+        "18 pages m2: 0 on node 1, 6 on node 1",
+        "19 policy m2: 0-11 mode 0x2 1",
+        "20 pages m2: 0 on node 1, 6 on node 1, 11 on node 1",
+        "21 policy m2: 0-13 mode 0x2 1",
+        "22 pages m2: 0 on node 1, 6 on node 1, 11 on node 1, 13 on node 1",
+        "26 policy m3: 0-8 mode 0x3 0 1",
+        "27 pages m3: 0 on node 1, 1 on node 0, 2 on node 1, 3 on node 0, 4 on node 1, 7 on node 0, 8 on node 1",
+        "28 answer of each page: 1 -16 0 -16",
+        "29 answer bind 0 6 1 0x2 0 1: Input/output error",
+        "34 pages m4: 0 on node 0, 1 on node 1",
     ] {
         assert!(shown.lines().any(|line| line == format!("replaced {expected}")), "{expected}: {shown}");
     }
