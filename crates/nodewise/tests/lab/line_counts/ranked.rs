@@ -68,8 +68,8 @@ pub fn placements() -> Result<(), Failed> {
     let walked = RANKED_ROUNDS * LINES;
     let most = walked + BESIDE;
     let is_counted = [near[1], far[0] - far[1]].iter().all(|lines| (walked..=most).contains(lines));
-    // The default is one of three: it may be near as well.
-    if !is_counted || near[3] >= far[2] || far[2] == 1 {
+    // The default is the third: its thread may be moved away from its memory, and its place between the two is open then.
+    if !is_counted || near[3] >= far[3] || far[2] == 1 {
         return Err(format!("expected {walked} to {most} lines near, then far: {near:?} {far:?}").into());
     }
     let judged = |phase: &str| {
