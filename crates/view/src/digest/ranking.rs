@@ -137,9 +137,8 @@ impl Decisive {
 
     /// Whether other placements may be the fastest at one of the ends than at another.
     pub fn turns_the_first(&self) -> bool {
-        let firsts = |places: &[RangeInclusive<usize>]| -> Vec<bool> {
-            places.iter().map(|places| *places.start() == 1).collect()
-        };
+        let firsts =
+            |places: &[RangeInclusive<usize>]| -> Vec<bool> { places.iter().map(may_be_first).collect() };
         self.ends.iter().any(|(_, places)| firsts(places) != firsts(&self.ends[0].1))
     }
 }
@@ -174,7 +173,7 @@ impl Ranking {
         let bounds = Bounds::new(&placements, &known.costs, &known)?;
         let phases = bounds.phases.iter().enumerate().map(|(phase, of_phase)| {
             let alone = placements.iter().zip(of_phase).filter_map(|(placement, bounds)| {
-                let counts = placement.counts.in_phase(phase);
+                let counts = placement.counts.clone().in_phase(phase);
                 (counts.all().all > 0).then(|| (CountedPlacement { counts, ..placement.clone() }, bounds))
             });
             let (alone, bounds): (Vec<_>, Vec<_>) =
@@ -313,12 +312,23 @@ fn order(placements: &[CountedPlacement], places: &[RangeInclusive<usize>]) -> V
 
 /// The placements that no other is known to be ahead of.
 pub fn first(placements: &[RankedPlacement]) -> impl Iterator<Item = &RankedPlacement> {
-    placements.iter().filter(|ranked| *ranked.places.start() == 1)
+    placements.iter().filter(|ranked| may_be_first(&ranked.places))
 }
 
-/// Whether the order of no two placements is known.
-pub fn is_void(placements: &[RankedPlacement]) -> bool {
-    placements.iter().all(|ranked| ranked.places == (1..=placements.len()))
+/// Whether a placement with these places may be the fastest.
+pub fn may_be_first(places: &RangeInclusive<usize>) -> bool {
+    *places.start() == 1
+}
+
+/// Whether the order of no two placements with these places is known.
+pub fn is_void<'a>(mut places: impl ExactSizeIterator<Item = &'a RangeInclusive<usize>>) -> bool {
+    let all = 1..=places.len();
+    places.all(|places| *places == all)
+}
+
+/// The places of placements, in their order.
+pub fn places_of(placements: &[RankedPlacement]) -> impl ExactSizeIterator<Item = &RangeInclusive<usize>> {
+    placements.iter().map(|ranked| &ranked.places)
 }
 
 /// Threads that share the work of a phase.
@@ -410,7 +420,7 @@ pub(crate) mod tests {
             .map(|ranked| (ranked.counted.name.as_str(), ranked.places.clone()))
             .collect();
         assert_eq!(places, [("local", 1..=2), ("default", 1..=3), ("membind=1", 2..=3)]);
-        assert!(ranking.grows && !is_void(&ranking.placements));
+        assert!(ranking.grows && !is_void(places_of(&ranking.placements)));
         assert_eq!(first(&ranking.placements).count(), 2);
         assert_eq!(ranking.phases, []);
     }
@@ -467,7 +477,7 @@ pub(crate) mod tests {
         let one = counted("one", &[(0, 0, 1, 0, 1000), (0, 0, 0, 9000, 0)]);
         let two = counted("two", &[(0, 0, 0, 0, 1000), (0, 0, 1, 9000, 0)]);
         let ranking = Ranking::new(vec![one, two], Vec::new(), known()).unwrap();
-        assert!(is_void(&ranking.placements));
+        assert!(is_void(places_of(&ranking.placements)));
         let found: Vec<_> = ranking.decisive.iter().map(|found| (found.assumption, &found.ends)).collect();
         let either = vec![1..=2, 1..=2];
         // With twice the difference of latencies, and lines that wait: 200 * 1000 + 90 * 900 against 90 * 1000 + 200 * 900.
@@ -489,7 +499,7 @@ pub(crate) mod tests {
     fn a_program_of_one_thread_has_no_more_elsewhere() {
         let one = counted("default", &[(0, 0, 0, 100, 900), (1, 1, 1, 10, 20)]);
         let ranking = Ranking::new(vec![one], Vec::new(), known()).unwrap();
-        assert!(!ranking.grows && is_void(&ranking.placements));
+        assert!(!ranking.grows && is_void(places_of(&ranking.placements)));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use nodewise_machine::plural::plural;
 use nodewise_machine::printable::printable;
 
 use crate::digest::line_counts::{LineCounts, LocalShare, percent};
-use crate::digest::ranking::{Decisive, RankedPhase, RankedPlacement, Ranking, first, is_void};
+use crate::digest::ranking::{
+    Decisive, RankedPhase, RankedPlacement, Ranking, first, is_void, may_be_first, places_of,
+};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -50,13 +52,13 @@ fn decisive(ranking: &Ranking, page: &mut Page) {
     let mut table = Table::new(vec![column("assumption"), column("if"), column("fastest")]);
     for Decisive { assumption, ends } in decisive {
         for (end, places) in ends {
-            let is_void = places.iter().all(|place| *place == (1..=places.len()));
-            let first = ranking.placements.iter().zip(places).filter(|(_, places)| *places.start() == 1);
+            let first = ranking.placements.iter().zip(places).filter(|(_, places)| may_be_first(places));
             let first: Vec<&str> = first.map(|(ranked, _)| ranked.counted.name.as_str()).collect();
             table.row(vec![
                 assumption.words().into(),
                 (*end).into(),
-                if is_void { "cannot be ranked".to_owned() } else { first.join(" or ") }.into(),
+                if is_void(places.iter()) { "cannot be ranked".to_owned() } else { first.join(" or ") }
+                    .into(),
             ]);
         }
     }
@@ -130,7 +132,7 @@ fn conclusion(placements: &[RankedPlacement]) -> String {
         [] => "No placement was counted".to_owned(),
         _ if placements.len() < 2 => "One placement: nothing to rank".to_owned(),
         [only] => format!("Predicted: {only} is the fastest of {all}"),
-        _ if is_void(placements) => format!("Cannot be ranked: the bounds of {all} are too near"),
+        _ if is_void(places_of(placements)) => format!("Cannot be ranked: the bounds of {all} are too near"),
         [others @ .., last] => {
             format!("Predicted: the fastest of {all} is {} or {last}", others.join(", "))
         }

@@ -71,25 +71,22 @@ impl LineCounts {
     ///
     /// # Errors
     /// No program marked it.
-    pub fn only_phase(mut self, name: &str) -> Result<Self, UnknownPhase> {
+    pub fn only_phase(self, name: &str) -> Result<Self, UnknownPhase> {
         let place = self.phases.iter().position(|phase| phase == name).filter(|place| *place > 0);
         let Some(place) = place else {
             let marked = (1..self.phases.len()).map(|phase| self.phase_name(phase)).collect();
             return Err(UnknownPhase { name: name.to_owned(), marked });
         };
-        self = self.in_phase(place);
-        self.chosen = Some(name.to_owned());
-        Ok(self)
+        Ok(Self { chosen: Some(name.to_owned()), ..self.in_phase(place) })
     }
 
     /// The counts of the phase with this place, also of that outside of phases.
     #[must_use]
-    pub fn in_phase(&self, place: usize) -> Self {
-        let mut alone = self.clone();
-        alone.cells.retain(|cell| cell.phase == place);
-        alone.parts.retain(|part| part.phase == place);
-        alone.code.iter_mut().for_each(|code| code.reads.retain(|reads| reads.phase == place));
-        alone
+    pub fn in_phase(mut self, place: usize) -> Self {
+        self.cells.retain(|cell| cell.phase == place);
+        self.parts.retain(|part| part.phase == place);
+        self.code.iter_mut().for_each(|code| code.reads.retain(|reads| reads.phase == place));
+        self
     }
 
     /// Gives the phases the places that they have among `names`; the first is the time outside of phases, also of lines of a

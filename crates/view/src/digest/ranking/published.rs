@@ -89,7 +89,7 @@ fn firsts(ranking: &Ranking, assumption: Assumption) -> Vec<(&'static str, Vec<S
     let found = ranking.decisive.iter().filter(|found| found.assumption == assumption);
     let ends = found.flat_map(|found| &found.ends);
     ends.map(|(end, places)| {
-        let first = ranking.placements.iter().zip(places).filter(|(_, places)| *places.start() == 1);
+        let first = ranking.placements.iter().zip(places).filter(|(_, places)| may_be_first(places));
         (*end, first.map(|(ranked, _)| ranked.counted.name.clone()).collect())
     })
     .collect()
