@@ -52,6 +52,9 @@ pub struct PretendLab {
     /// Replace, move and give back memory between the calls
     #[arg(long)]
     changes: bool,
+    /// The nodewise to try, instead of one that is built here
+    #[arg(long, value_name = "FILE")]
+    nodewise: Option<PathBuf>,
 }
 
 /// Plays them; fails when any differs.
@@ -59,11 +62,17 @@ pub fn run(root: &Path, play: &PretendLab) -> Result<()> {
     let missing = find_program("gcc").is_none().then_some("gcc");
     program::need_packages(missing.as_slice())?;
     setup::run(&[(play.kernel.clone(), Arch::X86)])?;
-    program::show(program::cargo(root).args(["build", "-q", "--package", "nodewise"]))?;
     let target = target_folder(root);
+    let nodewise = match &play.nodewise {
+        Some(nodewise) => nodewise.clone(),
+        None => {
+            program::show(program::cargo(root).args(["build", "-q", "--package", "nodewise"]))?;
+            target.join("debug/nodewise")
+        }
+    };
     let folder = target.join("pretend-lab");
     fs::create_dir_all(&folder)?;
-    let players = Players { nodewise: target.join("debug/nodewise"), probe: compiled(&folder)?, folder };
+    let players = Players { nodewise, probe: compiled(&folder)?, folder };
     let mut different = 0;
     for (number, machine) in play.machines.iter().enumerate() {
         // Other scripts on each machine.
@@ -118,6 +127,7 @@ impl Players {
         let mut command = Command::new(&self.nodewise);
         command.args([
             "lab",
+            "--engine=tcg",
             "--machine",
             machine,
             "--kernel",

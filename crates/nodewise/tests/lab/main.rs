@@ -20,6 +20,7 @@ mod locality;
 mod nodewise;
 mod observed;
 mod observer;
+mod pretended;
 mod probe;
 #[path = "../../../compat/tests/golden/program.rs"]
 mod program;
@@ -199,12 +200,14 @@ fn main() {
         Trial::test("lines_that_threads_of_two_nodes_write_to_are_found", line_counts::shared_lines);
     let kernel = Trial::test("lines_that_the_kernel_moves_are_those_of_arithmetic", line_counts::kernel);
     let example = Trial::test("the_example_of_locality_holds", locality::example_holds);
+    let pretended = Trial::test("pretend_is_like_a_guest", pretended::is_like_a_guest);
     let ranked = Trial::test("placements_are_ranked_by_counted_lines", line_counts::ranked::placements);
     let check = Trial::test("lab_check_finds_and_shrinks_what_differs", command_finds_differences);
-    let trials = [counted, phases, sharing, kernel, example, ranked, table, watchdog, proved, check]
-        .into_iter()
-        .chain(trials.into_iter().map(|(_, trial)| trial))
-        .collect();
+    let trials =
+        [counted, phases, sharing, kernel, example, pretended, ranked, table, watchdog, proved, check]
+            .into_iter()
+            .chain(trials.into_iter().map(|(_, trial)| trial))
+            .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
