@@ -3,7 +3,7 @@
 //! Programs that are bound to CPUs of one node, with memory of one node or of all in turns, have a share of local lines that
 //! follows from the placement. What differs is named with the mapping that most of it is in. Lines of anonymous memory are
 //! compared with its pages by node as the kernel reports them: our own programs ask it with `move_pages` at their end, and
-//! `watch.c` looks at others from outside, in `numa_maps`, until their memory is largest. All programs of a machine and a
+//! `watch.c` looks at others from outside, in `numa_maps`, again and again while they run. All programs of a machine and a
 //! placement run in one guest, each in a phase of its own. The cost of counting is measured apart: CPU time of the emulator with
 //! the boot of the guest, once without and once with counting.
 
@@ -169,8 +169,8 @@ pub fn run(root: &Path, choice: &Choice) -> Result<()> {
         println!("| machine | program | CPU time | counted | ratio |\n|---|---|---|---|---|");
     } else {
         println!(
-            "| machine | program | placement | lines | local | expected | anonymous lines by node | pages by node | \
-             difference | most of the difference |\n|---|---|---|---|---|---|---|---|---|---|"
+            "| machine | program | placement | lines | local | expected | most of the difference | anonymous lines by \
+             node | pages by node | difference | by mapping |\n|---|---|---|---|---|---|---|---|---|---|---|"
         );
     }
     for machine in &choice.machines {
@@ -229,6 +229,9 @@ impl Guest<'_> {
         words.push("--".to_owned());
         words.extend(programs.iter().flat_map(|program| [program.name.to_owned(), program.line.to_owned()]));
         let output = self.run(&["--count", "--json"], &words)?;
+        // For a closer look at a row.
+        let name = format!("{}-{}.json", self.machine.replace(['/', ' '], "_"), placed.name());
+        fs::write(self.folder.join(name), &output.stdout)?;
         let json: Value = serde_json::from_slice(&output.stdout).context("the counts are not JSON")?;
         let said = String::from_utf8_lossy(&output.stderr);
         for program in programs {
@@ -284,10 +287,10 @@ fn row(machine: &str, program: &Counted, placed: Placed, json: &Value, said: &st
     let name = program.name;
     let watched =
         figures(said, "watched", name).with_context(|| format!("{name} was not watched: {said}"))?;
-    let (status, peak) = watched.split_first().context("no exit status")?;
-    ensure!(*status == 0, "{name}, {}: exit status {status}\n{said}", placed.name());
+    ensure!(watched == [0], "{name}, {}: exit status {watched:?}\n{said}", placed.name());
     // Arrays of our own programs are looked at by themselves, at their end.
-    let pages = figures(said, "placed", name).unwrap_or_else(|| peak.to_vec());
+    let arrays = figures(said, "placed", name);
+    let seen = if arrays.is_some() { Vec::new() } else { seen(said, name) };
     let phases = json["phases"].as_array().map_or(&[][..], Vec::as_slice);
     let at = phases
         .iter()
@@ -295,26 +298,37 @@ fn row(machine: &str, program: &Counted, placed: Placed, json: &Value, said: &st
         .with_context(|| format!("{name} has no phase"))?;
     let nodes: Vec<u64> =
         json["memory_nodes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-    let lines = nodes.iter().map(|node| anonymous(json, at, *node)).collect::<Vec<u64>>();
-    let of_pages: Vec<u64> =
-        nodes.iter().map(|node| pages.get(*node as usize).copied().unwrap_or(0)).collect();
-    let apart = apart(&lines, &of_pages);
+    let is_anonymous =
+        |mapping: &Value| mapping["kind"].as_str().is_some_and(|kind| ANONYMOUS.contains(&kind));
+    let lines = lines(json, at, &nodes, is_anonymous);
+    let of_pages: Vec<u64> = nodes
+        .iter()
+        .map(|node| {
+            let of_node = |pages: &[u64]| pages.get(*node as usize).copied().unwrap_or(0);
+            arrays.as_deref().map_or_else(|| seen.iter().map(|seen| of_node(&seen.pages)).sum(), of_node)
+        })
+        .collect();
+    let mark = |is_off: bool| if is_off { " !" } else { "" };
+    let points = |apart: Option<f64>| {
+        apart.map_or_else(|| "-".to_owned(), |apart| format!("{apart:.1}{}", mark(apart > BOUND)))
+    };
     let local = phases[at]["local_percent"].as_f64();
     let expected = placed.expected(nodes.len());
     let off = local.zip(expected).is_some_and(|(local, expected)| (local - expected).abs() > BOUND);
-    let mark = |is_off: bool| if is_off { " !" } else { "" };
     let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} %"));
     Ok(format!(
-        "| {machine} | {name} | {} | {} | {} | {}{} | {} | {} | {} | {} |",
+        "| {machine} | {name} | {} | {} | {} | {}{} | {} | {} | {} | {} | {} |",
         placed.name(),
         phases[at]["lines"],
         percent(local),
         percent(expected),
         mark(off),
+        expected.map(|expected| difference(json, at, expected)).unwrap_or_default(),
         shares(&lines),
         shares(&of_pages),
-        apart.map_or_else(|| "-".to_owned(), |apart| format!("{apart:.1}{}", mark(apart > BOUND))),
-        expected.map(|expected| difference(json, at, expected)).unwrap_or_default(),
+        points(apart(&lines, &of_pages)),
+        by_mapping(json, at, &nodes, &seen)
+            .map_or_else(|| "-".to_owned(), |(apart, worst)| format!("{}: {worst}", points(Some(apart)))),
     ))
 }
 
@@ -326,16 +340,75 @@ fn figures(said: &str, word: &str, name: &str) -> Option<Vec<u64>> {
     rest.split_whitespace().map(|number| number.parse().ok()).collect()
 }
 
-/// Lines that a phase read from anonymous memory of a node.
-fn anonymous(json: &Value, phase: usize, node: u64) -> u64 {
-    let parts = json["parts"].as_array().into_iter().flatten();
-    let own = parts.filter(|part| part["phase_index"] == phase && part["memory_node"] == node);
-    let is_anonymous = |part: &&Value| {
-        let at = part["mapping_index"].as_u64().and_then(|at| usize::try_from(at).ok());
-        let kind = at.and_then(|at| json["mappings"].get(at)?["kind"].as_str());
-        kind.is_some_and(|kind| ANONYMOUS.contains(&kind))
+/// Pages that the watch saw.
+struct Seen {
+    process: u64,
+    /// `heap`, `stack` or `anonymous`.
+    kind: String,
+    /// By the number of the node, the sum of all looks.
+    pages: Vec<u64>,
+}
+
+/// The pages of a program by process and kind of mapping.
+fn seen(said: &str, name: &str) -> Vec<Seen> {
+    let of_program =
+        said.lines().filter_map(|line| line.strip_prefix("pages ")?.strip_prefix(name)?.strip_prefix(' '));
+    let read = |text: &str| {
+        let mut words = text.split(' ');
+        let (process, kind) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        Some(Seen { process, kind, pages: words.filter_map(|word| word.parse().ok()).collect() })
     };
-    own.filter(is_anonymous).filter_map(|part| part["lines_read"].as_u64()).sum()
+    of_program.filter_map(read).collect()
+}
+
+/// Lines that a phase read from mappings, by node.
+fn lines(json: &Value, phase: usize, nodes: &[u64], is_wanted: impl Fn(&Value) -> bool) -> Vec<u64> {
+    let mut lines = vec![0; nodes.len()];
+    for part in json["parts"].as_array().into_iter().flatten().filter(|part| part["phase_index"] == phase) {
+        let at = part["mapping_index"].as_u64().and_then(|at| usize::try_from(at).ok());
+        let mapping = at.and_then(|at| json["mappings"].get(at)).unwrap_or(&Value::Null);
+        let node = nodes.iter().position(|node| part["memory_node"] == *node);
+        if let Some(node) = node.filter(|_| is_wanted(mapping)) {
+            lines[node] += part["lines_read"].as_u64().unwrap_or(0);
+        }
+    }
+    lines
+}
+
+/// Percentage points between lines and pages where each kind of mapping of each process counts by its lines, and the mapping
+/// that most of them is in; `None` where no pages were seen. What is left is read more often in one part than in another.
+fn by_mapping(json: &Value, phase: usize, nodes: &[u64], seen: &[Seen]) -> Option<(f64, String)> {
+    let mut all = 0.0;
+    let mut off = vec![0.0; nodes.len()];
+    let mut worst = (0.0, String::new());
+    for Seen { process, kind, pages } in seen {
+        let lines =
+            lines(json, phase, nodes, |mapping| mapping["process"] == *process && mapping["kind"] == **kind);
+        let (of_lines, of_pages) = (lines.iter().sum::<u64>() as f64, pages.iter().sum::<u64>() as f64);
+        if of_pages == 0.0 {
+            continue;
+        }
+        all += of_lines;
+        let mut most: f64 = 0.0;
+        for ((node, lines), off) in nodes.iter().zip(lines).zip(&mut off) {
+            let share = pages.get(*node as usize).map_or(0.0, |pages| *pages as f64 / of_pages);
+            let own = lines as f64 - of_lines * share;
+            *off += own;
+            most = most.max(own.abs());
+        }
+        if most > worst.0 {
+            worst = (most, format!("{} of {}", kind, process_name(json, *process)));
+        }
+    }
+    let most = off.into_iter().map(f64::abs).max_by(f64::total_cmp)?;
+    (all >= FEW as f64).then(|| (100.0 * most / all, worst.1))
+}
+
+/// The name of a process, that of its first thread.
+fn process_name(json: &Value, process: u64) -> &str {
+    let mut threads = json["threads"].as_array().into_iter().flatten();
+    let first = threads.find(|thread| thread["thread"] == process && thread["process"] == process);
+    first.and_then(|thread| thread["name"].as_str()).unwrap_or("unknown")
 }
 
 /// Shares of nodes in percent, one after the other.
@@ -406,20 +479,24 @@ mod tests {
         let json = json!({
             "memory_nodes": [0, 1],
             "phases": [{"lines": 9}, {"name": "stream", "lines": 4100, "local_percent": 72.0}],
-            "mappings": [{"kind": "unknown"}, {"kind": "anonymous"}, {"kind": "file", "file": "libc.so.6"}],
+            "mappings": [{"kind": "unknown"}, {"process": 7, "kind": "anonymous"}, {"kind": "file", "file": "libc.so.6"}],
+            "threads": [{"thread": 8, "process": 7, "name": "other"}, {"thread": 7, "process": 7, "name": "own"}],
             "parts": [part(1, 1, 0, 3000), part(1, 1, 1, 1000), part(1, 2, 0, 100), part(0, 1, 1, 5)],
         });
-        let said = "noise\nplaced stream 512 512 0\nwatched stream 0 600 400 0\n";
+        let said = "noise\nplaced stream 512 512 0\nwatched stream 0\npages stream 7 anonymous 600 400 0\n";
         let row = |placed, said: &str| row("M", &PROGRAMS[0], placed, &json, said);
         assert_eq!(
             row(Placed::Interleaved, said).unwrap(),
-            "| M | stream | interleaved | 4100 | 72.0 % | 50.0 % ! | 75.0 25.0 | 50.0 50.0 | 25.0 ! | \
-             anonymous: +1000 local |"
+            "| M | stream | interleaved | 4100 | 72.0 % | 50.0 % ! | anonymous: +1000 local | 75.0 25.0 | 50.0 50.0 | \
+             25.0 ! | - |"
         );
         // Without what it says itself, pages are those that were seen from outside.
-        let seen = row(Placed::Default, "watched stream 0 740 260\n").unwrap();
-        assert_eq!(seen, "| M | stream | default | 4100 | 72.0 % | - | 75.0 25.0 | 74.0 26.0 | 1.0 |  |");
-        assert!(row(Placed::Near, "watched stream 1 600 400\n").is_err());
-        assert!(row(Placed::Near, "watched stream-ng 0 600 400\n").is_err());
+        let said = "watched stream 0\npages stream 7 anonymous 370 130\npages stream 8 heap 130 370\n";
+        assert_eq!(
+            row(Placed::Default, said).unwrap(),
+            "| M | stream | default | 4100 | 72.0 % | - |  | 75.0 25.0 | 50.0 50.0 | 25.0 ! | 1.0: anonymous of own |"
+        );
+        assert!(row(Placed::Near, "watched stream 1\n").is_err());
+        assert!(row(Placed::Near, "watched stream-ng 0\n").is_err());
     }
 }

@@ -1,8 +1,8 @@
 /*
  * Runs programs one after the other, each in a phase of its name for nodewise lab --count, and says on which nodes their
- * anonymous memory was when it was largest: watch [WORD...] -- NAME LINE [NAME LINE]...
- * The words start each line of a shell, such as those of numactl. A line of output for each program: its name, its exit
- * status, and pages by node.
+ * anonymous memory was, seen again and again while they ran: watch [WORD...] -- NAME LINE [NAME LINE]...
+ * The words start each line of a shell, such as those of numactl. Lines of output for each program: its name and its exit
+ * status; and its name, a process, a kind of mapping and pages by node.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -12,20 +12,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nodewise.h"
 
 #define NODES 16
 #define WORDS 32
-/* Between two looks at a program, in microseconds. */
-#define PAUSE 50000
+#define FOUND 128
+/* The least time between two looks at a program, in nanoseconds. */
+#define PAUSE 50000000L
+/* How many times as long as a look the pause after it lasts: a look at many pages is slow in a guest that counts. */
+#define REST 20
 
 static cpu_set_t all, last;
 
-/* Adds the pages of a process that no file has. */
-static void add(const char *process, long *pages)
+/* Pages by node that no file has, of a process and a kind of its mappings: the sum of all looks. */
+struct pages {
+	char process[16];
+	const char *kind;
+	long by_node[NODES];
+};
+
+static struct pages found[FOUND];
+static int count_found;
+
+/* Those of a process and a kind; where there is no room left, the last. */
+static struct pages *find(const char *process, const char *kind)
 {
+	struct pages *new;
+
+	for (int at = 0; at < count_found; at++)
+		if (!strcmp(found[at].process, process) && found[at].kind == kind)
+			return &found[at];
+	new = &found[count_found < FOUND - 1 ? count_found++ : count_found];
+	snprintf(new->process, sizeof new->process, "%s", process);
+	new->kind = kind;
+	return new;
+}
+
+/* Looks at a process. */
+static void look_at(const char *process)
+{
+	static const char *const kinds[] = {" heap", " stack", ""};
 	char path[64], *line = NULL;
 	size_t room = 0;
 	FILE *maps;
@@ -36,55 +65,66 @@ static void add(const char *process, long *pages)
 		return;
 	while (getline(&line, &room, maps) > 0) {
 		char *word, *rest = line;
-		int node;
+		struct pages *pages;
+		int node, kind = 0;
 		long count;
 
 		if (!strstr(line, " anon=") || strstr(line, " file="))
 			continue;
+		while (!strstr(line, kinds[kind]))
+			kind++;
+		pages = find(process, *kinds[kind] ? kinds[kind] + 1 : "anonymous");
 		while ((word = strsep(&rest, " \n")))
 			if (sscanf(word, "N%d=%ld", &node, &count) == 2 && node >= 0 && node < NODES)
-				pages[node] += count;
+				pages->by_node[node] += count;
 	}
 	free(line);
 	fclose(maps);
 }
 
-/* Whether a process is of a group. */
-static int is_of(const char *process, pid_t group)
+/* Looks at a process and at all that it has started. */
+static void look(const char *process)
 {
-	char path[64], text[512], *end;
-	int file, length, found;
+	char path[64], child[16];
+	struct dirent *thread;
+	DIR *threads;
 
-	snprintf(path, sizeof path, "/proc/%.16s/stat", process);
-	file = open(path, O_RDONLY);
-	if (file < 0)
-		return 0;
-	length = read(file, text, sizeof text - 1);
-	close(file);
-	text[length > 0 ? length : 0] = 0;
-	end = strrchr(text, ')');
-	return end && sscanf(end, ") %*c %*d %d", &found) == 1 && found == group;
+	look_at(process);
+	snprintf(path, sizeof path, "/proc/%.16s/task", process);
+	threads = opendir(path);
+	if (!threads)
+		return;
+	while ((thread = readdir(threads))) {
+		FILE *children;
+
+		if (thread->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "/proc/%.16s/task/%.16s/children", process, thread->d_name);
+		children = fopen(path, "r");
+		while (children && fscanf(children, "%15s", child) == 1)
+			look(child);
+		if (children)
+			fclose(children);
+	}
+	closedir(threads);
 }
 
-/* Looks at all processes of a group, and keeps the pages where they are the most so far. */
-static void look(pid_t group, long *most)
+/* Looks at a program, and sleeps for a time that leaves the CPU to it. */
+static void look_and_rest(pid_t program)
 {
-	long pages[NODES] = {0}, now = 0, before = 0;
-	struct dirent *entry;
-	DIR *folder = opendir("/proc");
+	struct timespec before, after, pause;
+	char process[16];
+	long took;
 
-	if (!folder)
-		return;
-	while ((entry = readdir(folder)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && is_of(entry->d_name, group))
-			add(entry->d_name, pages);
-	closedir(folder);
-	for (int node = 0; node < NODES; node++) {
-		now += pages[node];
-		before += most[node];
-	}
-	if (now > before)
-		memcpy(most, pages, sizeof pages);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	snprintf(process, sizeof process, "%d", (int)program);
+	look(process);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	took = (after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec;
+	took = took * REST > PAUSE ? took * REST : PAUSE;
+	pause.tv_sec = took / 1000000000L;
+	pause.tv_nsec = took % 1000000000L;
+	nanosleep(&pause, NULL);
 }
 
 /* Becomes a program, in its phase. */
@@ -93,7 +133,6 @@ static void become(char **words, int count, char *name, char *line)
 	char *argv[WORDS + 4];
 	int null = open("/dev/null", O_WRONLY);
 
-	setpgid(0, 0);
 	dup2(null, 1);
 	memcpy(argv, words, count * sizeof *words);
 	argv[count] = "sh";
@@ -107,7 +146,6 @@ static void become(char **words, int count, char *name, char *line)
 
 static void run(char **words, int count, char *name, char *line)
 {
-	long most[NODES] = {0};
 	int status;
 	pid_t child = fork();
 
@@ -115,18 +153,20 @@ static void run(char **words, int count, char *name, char *line)
 		exit(3);
 	if (!child)
 		become(words, count, name, line);
-	setpgid(child, child);
 	/* The program may run on all CPUs; its watch is on the last. */
 	sched_setaffinity(0, sizeof last, &last);
-	while (waitpid(child, &status, WNOHANG) == 0) {
-		usleep(PAUSE);
-		look(child, most);
-	}
+	while (waitpid(child, &status, WNOHANG) == 0)
+		look_and_rest(child);
 	sched_setaffinity(0, sizeof all, &all);
-	printf("watched %s %d", name, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-	for (int node = 0; node < NODES; node++)
-		printf(" %ld", most[node]);
-	printf("\n");
+	printf("watched %s %d\n", name, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	for (int at = 0; at < count_found; at++) {
+		printf("pages %s %s %s", name, found[at].process, found[at].kind);
+		for (int node = 0; node < NODES; node++)
+			printf(" %ld", found[at].by_node[node]);
+		printf("\n");
+	}
+	count_found = 0;
+	memset(found, 0, sizeof found);
 	fflush(stdout);
 }
 
