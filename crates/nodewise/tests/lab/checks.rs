@@ -283,6 +283,7 @@ const COURSE: &[(&str, Check)] = &[
     ("windows_of_a_started_thread_become_local_in_the_bands_of_the_model", course::windows),
     ("windows_of_a_forked_process_become_local_in_the_bands_of_the_model", course::forked),
     ("windows_of_a_spawned_process_become_local_in_the_bands_of_the_model", course::spawned),
+    ("a_thread_rests_after_a_long_scan_as_in_the_model", course::rests),
 ];
 
 /// On a machine with memory that came online as movable.

@@ -26,6 +26,10 @@ const CHECKS: Duration = Duration::from_secs(1200);
 /// The time that a check has, several times that of the longest on a busy host: one that hangs leaves time for the others.
 const LIMIT: Duration = Duration::from_secs(420);
 
+/// The time of a check of memory that follows its programs, in the guest's own time: 31 runs, one after the other, of
+/// up to 20 s.
+const COURSE: Duration = Duration::from_secs(1800);
+
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);
 
@@ -133,7 +137,8 @@ impl Plan {
         let moving = self.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
         // Each check of managers has one length; the guest has four of them.
         let managed = self.length.unwrap_or_default() * 5;
-        Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving) + managed
+        let course = if self.checks == Extent::Course { COURSE } else { Duration::ZERO };
+        Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving) + managed + course
     }
 
     /// The time that each of its checks has.

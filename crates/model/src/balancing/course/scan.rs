@@ -16,7 +16,8 @@ const YIELDS: f64 = 2.0;
 /// A part of the memory that was marked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scan {
-    /// CPU time of the thread when it is done, in seconds since it began to use the memory.
+    /// CPU time of the thread when it begins, in seconds since it began to use the memory: until it is done the thread touches
+    /// nothing, and what was due meanwhile finds the pages marked.
     pub at: f64,
     /// Pages, the first of the memory being 0.
     pub pages: Range<u64>,
@@ -114,7 +115,7 @@ pub(super) fn first_pass(
                 // The kernel sees no more of its own time than whole ticks.
                 clock.stamp += RESTS * (cost / tick).floor() * tick;
                 spent += cost;
-                scans.push(Scan { at: spent - before, pages: range });
+                scans.push(Scan { at: now - before, pages: range });
             }
         }
     }
