@@ -62,6 +62,9 @@ pub struct Settings {
     pub numa_balancing: Option<u32>,
     /// `/proc/sys/vm/zone_reclaim_mode`: bits 1 reclaim, 2 write, 4 unmap.
     pub zone_reclaim_mode: Option<u32>,
+    /// `/proc/sys/vm/watermark_boost_factor`: how far the watermarks of a fragmented zone are raised for a while, in
+    /// ten-thousandths of the high one. Linux 5.0.
+    pub watermark_boost_factor: Option<u32>,
     /// The chosen word of `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub transparent_hugepage: Option<String>,
     /// The chosen word of `/sys/kernel/mm/transparent_hugepage/defrag`.

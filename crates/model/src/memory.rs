@@ -1,6 +1,7 @@
 //! The memory of a machine while pages are taken from it: zones with their free pages, and counters.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{Bytes, Machine, NodeCounters, NodeId, NodeSet};
@@ -8,7 +9,7 @@ use nodewise_machine::{Bytes, Machine, NodeCounters, NodeId, NodeSet};
 use crate::ram::{HUGE_ORDER, PAGE, huge_order, page_bytes};
 use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
-use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
+use crate::watermark::{DEFAULT_BOOST, DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
 use crate::watermark::{default_min_free_kib, min_free_kib_with_huge_pages};
 use crate::zonelist::{BuiltAt, FallbackOrders};
 use crate::zones::{self, Zone, ZoneKind};
@@ -68,6 +69,8 @@ pub struct Memory {
     /// Pages that each zone would give up then, by its index; empty where nothing is reclaimed.
     pub(crate) spare: Vec<u64>,
     pub(crate) reclaimed: BTreeMap<NodeId, u64>,
+    /// `vm.watermark_boost_factor`.
+    pub(crate) boost: u32,
 }
 
 impl Memory {
@@ -86,6 +89,7 @@ impl Memory {
             zone_reclaim,
             spare,
             reclaimed,
+            boost: DEFAULT_BOOST,
         }
     }
 
@@ -99,6 +103,12 @@ impl Memory {
     #[must_use]
     pub fn with_huge_order(self, order: u32) -> Self {
         Self { huge_order: order, ..self }
+    }
+
+    /// The same with another `vm.watermark_boost_factor`, in ten-thousandths of the high watermark; 0 is none.
+    #[must_use]
+    pub fn with_boost(self, boost: u32) -> Self {
+        Self { boost, ..self }
     }
 
     /// The same with another effort for huge pages.
@@ -151,6 +161,7 @@ impl Memory {
         };
         let states = zones.iter().zip(marks).map(state).collect();
         let memory = Self::new(states, FallbackOrders::from_machine(machine, built), release).with_page(page);
+        let memory = memory.with_boost(machine.settings.watermark_boost_factor.unwrap_or(DEFAULT_BOOST));
         memory.with_huge_order(huge_order(machine).unwrap_or(HUGE_ORDER))
     }
 
@@ -167,6 +178,14 @@ impl Memory {
     /// The nodes that have memory.
     pub fn nodes(&self) -> NodeSet {
         self.zones.iter().filter(|zone| zone.managed > 0).map(|zone| zone.node).collect()
+    }
+
+    /// Pages that a node has free at its high watermarks, and where these are raised as far as they can be.
+    pub(crate) fn high_of(&self, node: NodeId) -> RangeInclusive<u64> {
+        let zones = self.zones.iter().filter(|zone| zone.node == node);
+        let high = zones.map(|zone| zone.marks.high).fold(0, u64::saturating_add);
+        let boost = u128::from(high) * u128::from(self.boost) / 10_000;
+        high..=high.saturating_add(u64::try_from(boost).unwrap_or(u64::MAX))
     }
 
     /// Free pages of a node.

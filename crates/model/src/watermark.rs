@@ -17,6 +17,9 @@ const fn page_block(page: u64) -> u64 {
 }
 /// The kernel's own default of `vm.watermark_scale_factor`, in ten-thousandths.
 pub const DEFAULT_SCALE: u64 = 10;
+/// The kernel's own default of `vm.watermark_boost_factor`, in ten-thousandths of the high watermark: the most by which the
+/// watermarks of a zone are raised when pages of one kind are put into blocks of another.
+pub const DEFAULT_BOOST: u32 = 15_000;
 /// The kernel's own default of `vm.lowmem_reserve_ratio`, by zone; 0 stands for no reserve.
 pub const DEFAULT_RATIOS: [u64; 4] = [256, 256, 32, 0];
 

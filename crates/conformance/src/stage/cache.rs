@@ -65,7 +65,8 @@ impl Stage<'_> {
         crate::swap::run("sync", &[])?;
         write("/proc/sys/vm/drop_caches", "3")?;
         let facts = Facts {
-            memory: kernel::memory_now(&self.memory)?,
+            // Most memory is free in whole blocks when a script begins, and no watermark is raised.
+            memory: kernel::memory_now(&self.memory)?.with_boost(0),
             weights: self.around.weights.clone(),
             max_nodes: self.around.max_nodes,
             release: self.around.release,

@@ -253,15 +253,14 @@ impl Simulation {
     }
 
     /// Notes that kswapd of some nodes is awake: it frees until the zones are above their high watermarks, and in its last pass up to
-    /// as much again.
+    /// as much again. The watermarks of fragmented zones are raised meanwhile (`boost_watermark` in `mm/page_alloc.c`).
     pub(super) fn doubt_awake(&mut self, nodes: &NodeSet, step: &mut Step) {
         if self.cached.is_empty() {
             return;
         }
         self.is_flushing |= self.memory.nodes().iter().any(|node| self.dirty_on(node) > 0);
         for (node, pages) in self.cached_pages().into_iter().filter(|(node, _)| nodes.contains(*node)) {
-            let zones = self.memory.zones.iter().filter(|zone| zone.node == node);
-            let high: u64 = zones.map(|zone| zone.marks.high).sum();
+            let high = *self.memory.high_of(node).end();
             let ahead = high.saturating_mul(2).saturating_sub(self.memory.free_of(node)).min(pages);
             let doubt = self.doubts.entry(node).or_default();
             doubt.fewer = doubt.fewer.max(ahead);

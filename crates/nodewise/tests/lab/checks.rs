@@ -176,6 +176,7 @@ const LIMITED: &[(&str, Check)] = &[
 const CACHE: &[(&str, Check)] = &[
     ("drawn_scripts_of_page_cache_end_as_the_model_says", scripts::cache),
     ("a_wrong_rule_of_page_cache_is_found_in_few_calls", scripts::wrong_rules_of_cache),
+    ("a_fragmented_node_gives_more_of_its_page_cache", fragmented::page_cache),
 ];
 
 /// On a machine that memory is plugged into.

@@ -259,6 +259,8 @@ pub(super) struct SettingsFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone_reclaim_mode: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    watermark_boost_factor: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     transparent_hugepage: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transparent_hugepage_defrag: Option<String>,
@@ -293,6 +295,7 @@ impl From<&Settings> for SettingsFile {
         Self {
             numa_balancing: settings.numa_balancing,
             zone_reclaim_mode: settings.zone_reclaim_mode,
+            watermark_boost_factor: settings.watermark_boost_factor,
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
             transparent_hugepage_bytes: settings.transparent_hugepage_size.map(Bytes::get),
@@ -316,6 +319,7 @@ impl From<SettingsFile> for Settings {
         Self {
             numa_balancing: settings.numa_balancing,
             zone_reclaim_mode: settings.zone_reclaim_mode,
+            watermark_boost_factor: settings.watermark_boost_factor,
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
             transparent_hugepage_size: settings.transparent_hugepage_bytes.map(Bytes::new),

@@ -146,7 +146,7 @@ fn device() -> impl Strategy<Value = Device> {
 fn settings() -> impl Strategy<Value = Settings> {
     let weights = btree_map(node_id(), any::<u32>(), 0..4);
     let maps = (weights, btree_map(text(), cpu_ids(), 0..3));
-    (any::<[Option<u32>; 4]>(), vec(of(text()), 3), any::<[Option<bool>; 3]>(), maps, any::<Option<u64>>())
+    (any::<[Option<u32>; 5]>(), vec(of(text()), 3), any::<[Option<bool>; 3]>(), maps, any::<Option<u64>>())
         .prop_map(
             |(
                 numbers,
@@ -168,6 +168,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 swappiness: numbers[2],
                 min_free_kib,
                 overcommit_memory: numbers[3],
+                watermark_boost_factor: numbers[4],
                 governors,
                 command_line: texts[2].clone(),
             },

@@ -210,7 +210,7 @@ mod tests {
     fn begun(programs: &[(&str, &str)]) -> Foresight {
         let machine = spec::machine("2x(1c 512M); dist=20").unwrap();
         let release = Release::REFERENCE;
-        let memory = Memory::from_machine(&machine, BuiltAt::Boot, release);
+        let memory = Memory::from_machine(&machine, BuiltAt::Boot, release).with_boost(0);
         let weights = Weights::new();
         let mut foresight =
             Foresight::new(Facts { memory, weights, max_nodes: 64, release, altered: |act| act });

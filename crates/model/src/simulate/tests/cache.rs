@@ -103,9 +103,12 @@ fn a_bound_program_has_the_cache_of_its_node_and_the_rest_is_an_interval() {
     let node = NodeId::new(0);
     let Interval { least, most } = simulation.page_cache()[&node];
     assert_eq!(most, 6000 * MIB - gone);
-    let high: u64 =
-        simulation.memory().zones().iter().filter(|zone| zone.node == node).map(|zone| zone.marks.high).sum();
-    assert!(most - least > high / 2 && most - least <= 2 * high, "{least} to {most}");
+    // Twice the high watermark, which may be raised to 2.5 times itself.
+    let high = simulation.memory().high_of(node);
+    let (plain, raised) = (*high.start(), *high.end());
+    assert_eq!(raised, plain * 5 / 2);
+    assert!(most - least > 2 * plain && most - least <= 2 * raised, "{least} to {most}");
+    assert_eq!(simulation.memory().clone().with_boost(0).high_of(node), plain..=plain);
     assert_eq!(steps[5].ahead, [(node, most - least)]);
     // When all of it is gone and not enough, a program is killed.
     let steps = play(&mut simulation, &[("c", start("bind:0")), ("c", allocate("heap", 5))]);

@@ -1,18 +1,25 @@
-//! A pool on a node whose free memory is in small pieces between pages that cannot move.
+//! A node whose free memory is in small pieces between pages that cannot move: a pool there, and page cache.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
+use nodewise_conformance::kernel;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_model::Weights;
+use nodewise_model::simulate::{Act, FilePart, Simulation};
 use nodewise_source::settings::Setting;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::mempolicy::set_thread_policy;
 use serde_json::Value;
 
+use super::model::{memory, release};
 use super::moving::{expect, file, free, run, two};
 use super::running::event;
 use super::same;
+use super::short::{DISK, Disk, shell};
+use crate::guest::FIGURE;
 use crate::nodewise::{Context, complaint};
 use crate::setting;
 
@@ -126,6 +133,56 @@ pub fn pool(context: &Context) -> Result<(), String> {
         let undone = context.output(&["hugepages", "undo", &journal])?;
         same("exit code of undo", undone.status.code(), Some(0))
             .map_err(|why| format!("{why}: {}", complaint(&undone)))?;
+    }
+    Ok(())
+}
+
+/// The page cache of a node that runs short is in the interval of the model, with `vm.watermark_boost_factor` as it is and with 0:
+/// the watermarks of a node in pieces are raised, and kswapd frees that much more.
+pub fn page_cache(context: &Context) -> Result<(), String> {
+    const FACTOR: &str = "/proc/sys/vm/watermark_boost_factor";
+    /// Pages beyond the free ones that are read.
+    const BEYOND: u64 = 16_384;
+    /// Pages by which those of the kernel itself may change meanwhile.
+    const OWN: u64 = 4096;
+    let (_, node) = two(context)?;
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let _disk = Disk::with("1G")?;
+    let pieces = Pieces::fill(node)?;
+    pieces.thin_out()?;
+    let own = fs::read_to_string(FACTOR).map_err(|error| format!("{FACTOR}: {error}"))?;
+    for factor in ["0", own.trim()] {
+        let _factor = setting::Setting::with(FACTOR, factor)?;
+        setting::write("/proc/sys/vm/drop_caches", "1")?;
+        let boost = factor.parse().map_err(|_| format!("{FACTOR}: {factor}"))?;
+        let memory = kernel::memory_now(&memory(context)?)?.with_boost(boost);
+        let pages = memory.free_of(node) + BEYOND;
+        let mut simulation = Simulation::new(memory, Weights::new(), context.nr_node_ids(), release(context));
+        let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
+        let allowed = context.seen.nodes_with_memory();
+        let acts = [
+            Act::Start { cpu_node: node, policy, allowed },
+            Act::Read(FilePart { file: "disk".to_owned(), pages: 0..pages }),
+        ];
+        for act in &acts {
+            simulation.play("reader", act).map_err(|refused| format!("{refused:?}"))?;
+        }
+        let foreseen = simulation.page_cache().get(&node).copied().ok_or("no page cache")?;
+        // The cache of a disk goes with the last that has it open.
+        let open = File::open(DISK).map_err(|error| format!("{DISK}: {error}"))?;
+        let before = kernel::page_cache()?.get(&node).copied().unwrap_or(0);
+        shell(&format!(
+            "{} run --cpunodebind={node} --membind={node} -- dd if={DISK} of=/dev/null bs=4k count={pages} 2> /dev/null",
+            context.path()
+        ))?;
+        // kswapd goes on for a moment.
+        std::thread::sleep(Duration::from_secs(1));
+        let grown = kernel::page_cache()?.get(&node).copied().unwrap_or(0).saturating_sub(before);
+        println!("{FIGURE}factor {factor}: {grown} of {pages} pages are in the cache, foreseen {foreseen:?}");
+        let is_inside =
+            (foreseen.least.saturating_sub(OWN)..=foreseen.most.saturating_add(OWN)).contains(&grown);
+        expect(is_inside, || format!("factor {factor}: {grown} pages of page cache, {foreseen:?} foreseen"))?;
+        drop(open);
     }
     Ok(())
 }
