@@ -24,7 +24,7 @@ use crate::filter::{self, ENOSYS, EPERM, POLICY_CALLS};
 use crate::kernel;
 use crate::nodewise::{Context, complaint};
 use crate::observer::{Observed, by_node};
-use crate::setting::Setting;
+use crate::setting::{self, Setting};
 
 /// Samples of one program, and pages of each.
 const SAMPLES: u64 = 200;
@@ -291,6 +291,9 @@ pub fn counters(context: &Context) -> Result<(), String> {
     const DOCUMENTS: usize = 4;
     let Nodes { ids: [a, ..], .. } = Nodes::find(context)?;
     let _balancing = Setting::with("/proc/sys/kernel/numa_balancing", "0")?;
+    // kswapd would make room on the full node, more of it where memory is fragmented.
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let _boost = Setting::with("/proc/sys/vm/watermark_boost_factor", "0")?;
     let ballast = Ballast::leaving(a, ROOM)?;
     let around = kernel::numastat();
     let mut watching = Watching::start(context, &[format!("--count={DOCUMENTS}")])?;
