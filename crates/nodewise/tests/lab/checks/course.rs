@@ -19,8 +19,8 @@ use crate::setting::Setting;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// Runs of a case.
 const RUNS: usize = 30;
-/// Runs that have to be in the band of a time: an exact model has 27 of 30 on average, and fewer than this at one time in forty.
-const LEAST: usize = 24;
+/// Runs that have to be in the band of a time: nine of ten, as many as an exact model has on average.
+const LEAST: usize = RUNS / 10 * 9;
 /// Touches in a second of a program that sees how long scans take: between two looks at the clock is mostly nothing else.
 const RARELY: f64 = 20.0;
 /// The part by which a program's rate of touches may be off on a host that is busy with other work.
