@@ -6,8 +6,8 @@
 //!
 //! A program runs on one node, and all its memory is on another. The kernel marks the memory in windows
 //! ([`Settings::size`]), and the first touch of a marked page moves it. When a window is marked follows from the CPU
-//! time of the program's thread; what is left to chance is the phase of the tick, where in its memory a sweep is, and
-//! which pages are touched. Each draw decides these once and plays the program from the start of its thread.
+//! time of the program's thread; what is left to chance is the phase of the tick, which pages are touched, and where in
+//! its memory a sweep begins unless the program says. Each draw decides these once and plays the program from the start of its thread.
 //!
 //! Pages that several threads on different nodes use, and transparent huge pages, are not modelled.
 //!
@@ -110,6 +110,8 @@ pub struct Program {
     /// CPU time of the thread before balancing was switched on or the memory was there.
     pub before: Duration,
     pub pattern: Pattern,
+    /// The page of the memory with which a sweep begins, the first being 0. `None`: any.
+    pub sweep_from: Option<u64>,
     /// Pages that it touches in a second of its CPU time: at least, and at most. Each draw has one rate from the first page
     /// to the last.
     pub touches_per_s: [f64; 2],

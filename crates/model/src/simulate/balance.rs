@@ -106,6 +106,7 @@ fn local_after(moved: u64, resident: u64, usage: MemoryUse) -> LocalAfter {
         thread,
         before: Duration::ZERO,
         pattern: usage.pattern,
+        sweep_from: None,
         touches_per_s: usage.touches_per_s.map(|touches| touches as f64 * part),
         cpu_share: 1.0,
         room: None,

@@ -148,6 +148,7 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration) {
         "resident_pages": resident_pages(),
         "before_s": before.as_secs_f64(),
         "begin_s": begin,
+        "start": start,
         "scans_s": scans,
         "behind": behind,
         "local_pages": counts,

@@ -12,6 +12,7 @@ const PROGRAM: Program = Program {
     thread: Thread::Started,
     before: Duration::ZERO,
     pattern: Pattern::Sweep,
+    sweep_from: None,
     touches_per_s: [1e6; 2],
     cpu_share: 1.0,
     room: None,
@@ -118,6 +119,25 @@ fn a_touch_by_touch_count_is_that_of_the_formula() {
 }
 
 #[test]
+fn a_sweep_from_a_known_page_on_moves_the_pages_after_it() {
+    // 1,000 pages in a second: by 2 s it has passed pages 2,000 to 4,000 of 8,192, a half of these marked.
+    let settings = Settings { size: Bytes::from_mib(12), ..Settings::KERNEL };
+    let program = Program { touches_per_s: [1000.0; 2], ..PROGRAM };
+    let band = |sweep_from| {
+        let program = Program { sweep_from, ..program };
+        forecast(&program, settings, Costs::NONE, &seconds(&[2.0]), DRAWS)[0]
+    };
+    let [low, any, high] = [Some(0), None, Some(1000)].map(band);
+    // Between 8 and 12 ms after the first second all 3,072 first pages are marked.
+    let expected = |pages: f64| pages / 8192.0;
+    assert!(expected(988.0) <= low.low && low.high <= expected(992.0), "{low:?}");
+    assert!(expected(988.0) <= high.low && high.high <= expected(992.0), "{high:?}");
+    assert_eq!(band(Some(8192)), low);
+    // Where it starts anywhere, it may not have met any.
+    assert!(any.low == 0.0 && any.high >= low.low, "{any:?}");
+}
+
+#[test]
 fn faults_take_their_time_from_the_program() {
     let costs = Costs { fault: Duration::from_millis(1), ..Costs::NONE };
     for pattern in [Pattern::Uniform, Pattern::Sweep] {
@@ -168,6 +188,7 @@ fn programs() -> impl Strategy<Value = Program> {
             thread,
             before: Duration::from_micros(below),
             pattern,
+            sweep_from: place,
             touches_per_s: [touches_per_s, touches_per_s * 1.5],
             cpu_share,
             room: place.map(Bytes::new),

@@ -34,9 +34,12 @@ enum Order {
 impl Touching {
     pub(super) fn start(program: &Program, costs: Costs, random: &mut Random) -> Self {
         let pages = program.pages();
-        let order = match program.pattern {
-            Pattern::Uniform => Order::Uniform { marked: 0, left: 0.0 },
-            Pattern::Sweep => Order::Sweep { next: random.unit() * pages as f64, marked: Vec::new() },
+        let order = match (program.pattern, program.sweep_from) {
+            (Pattern::Uniform, _) => Order::Uniform { marked: 0, left: 0.0 },
+            (Pattern::Sweep, from) => {
+                let next = from.map_or_else(|| random.unit() * pages as f64, |from| (from % pages) as f64);
+                Order::Sweep { next, marked: Vec::new() }
+            }
         };
         let [least, most] =
             program.touches_per_s.map(|rate| if rate.is_finite() { rate.max(0.0) } else { 0.0 });

@@ -245,6 +245,7 @@ impl Started {
                 thread: case.thread,
                 before: Duration::from_secs_f64(number("before_s")?),
                 pattern: case.pattern,
+                sweep_from: Some(number("start")? as u64),
                 touches_per_s: [case.touches_per_s; 2],
                 cpu_share: 1.0,
                 room: None,
