@@ -20,17 +20,15 @@ impl<T: Clone> Spans<T> {
         }
         self.cut(range.start);
         self.cut(range.end);
-        self.0.retain(|(own, _)| own.start < range.start || own.end > range.end);
-        let at = self.0.partition_point(|(own, _)| own.start < range.start);
-        if let Some(value) = value {
-            self.0.insert(at, (range, value));
-        }
+        let first = self.0.partition_point(|(own, _)| own.start < range.start);
+        let behind = self.0.partition_point(|(own, _)| own.start < range.end);
+        self.0.splice(first..behind, value.map(|value| (range, value)));
     }
 
     /// Cuts the range that a page is inside of, before it.
     fn cut(&mut self, page: u64) {
-        if let Some(at) = self.0.iter().position(|(own, _)| own.start < page && page < own.end) {
-            let (own, value) = self.0[at].clone();
+        let at = self.0.partition_point(|(own, _)| own.end <= page);
+        if let Some((own, value)) = self.0.get(at).filter(|(own, _)| own.start < page).cloned() {
             self.0[at].0.end = page;
             self.0.insert(at + 1, (page..own.end, value));
         }
@@ -40,7 +38,8 @@ impl<T: Clone> Spans<T> {
     pub fn pieces(&self, range: Range<u64>) -> Vec<(Range<u64>, Option<T>)> {
         let mut pieces = Vec::new();
         let mut first = range.start;
-        for (own, value) in &self.0 {
+        let at = self.0.partition_point(|(own, _)| own.end <= range.start);
+        for (own, value) in self.0[at..].iter().take_while(|(own, _)| own.start < range.end) {
             let (start, end) = (own.start.max(range.start), own.end.min(range.end));
             if start < end {
                 if first < start {
