@@ -21,7 +21,7 @@
 //! - `cost.rs` how long reading takes, and what bounds it; `ranking.rs` which placement is faster, by counts
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
 //!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
-//!   (`simulate/program.rs`, `simulate/holders.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
+//!   (`simulate/program.rs`, `simulate/extents.rs`, `simulate/holders.rs`, `simulate/family.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
 //!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
 //!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), page cache (`simulate/cache.rs`), demotion, swap and the OOM killer
 //!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), threads

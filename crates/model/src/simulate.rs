@@ -4,12 +4,18 @@
 //! the nodes cost, and not what the pages are. Page by page, the oracle of the tests does the same for one program
 //! and its child; the two are compared in the tests.
 //!
+//! A fork costs what the child's mappings cost, however many parts the memory has been cut into and however many programs have
+//! each: a child has what its parent has, until one of them writes to it (`simulate/holders.rs`), and a program finds its copies of
+//! pages without a look at those of others (`simulate/extents.rs`). A program that ends before its children hands over the parts
+//! that it was the first to have, one by one.
+//!
 //! | to find | look in |
 //! |---|---|
 //! | what can be done | [`Act`] |
 //! | the outcomes of it | [`Step`] |
 //! | where everybody's memory is | [`Placement`] |
 //! | memory that comes and goes | `simulate/mapping.rs` |
+//! | who has a page, and which pages a program has | `simulate/holders.rs`, `simulate/extents.rs`, `simulate/family.rs` |
 //! | touching pages, copies after a fork, pages that come back from a disk | `simulate/fault.rs` |
 //! | calls that set policies and move pages | `simulate/calls.rs`, `simulate/moving.rs` |
 //! | page cache of files on a disk | `simulate/cache.rs` |
@@ -24,6 +30,8 @@ mod balance;
 mod cache;
 mod calls;
 mod cycle;
+mod extents;
+mod family;
 mod fault;
 mod group;
 mod holders;
@@ -62,11 +70,11 @@ pub use placement::{Owner, Placement};
 pub use step::{Cause, Killed, LimitMet, LimitOutcome, LocalAfter, Relief, Step};
 
 use cache::Doubt;
+use family::Family;
 use group::Group;
 use limits::GroupId;
-use placement::Sums;
 use pool::Pool;
-use program::{Id, Object, ObjectId, ObjectKind, Program};
+use program::{Id, Object, ObjectId, Program};
 
 /// Where a program's first mapping is, as a page number: a place for which every turn begins again, that of huge pages
 /// too. It is the least multiple of all numbers of nodes up to 16, in pages of 2 MiB, and below what 32 bits hold, by which
@@ -113,7 +121,7 @@ pub struct Simulation {
     is_flushing: bool,
     /// The number of the step, by which pages age.
     now: u64,
-    next_id: Id,
+    family: Family,
     next_object: ObjectId,
     changed_programs: BTreeSet<String>,
     changed_files: BTreeSet<String>,
@@ -151,7 +159,7 @@ impl Simulation {
             doubts: BTreeMap::new(),
             is_flushing: false,
             now: 0,
-            next_id: 0,
+            family: Family::default(),
             next_object: 0,
             changed_programs: BTreeSet::new(),
             changed_files: BTreeSet::new(),
@@ -328,21 +336,19 @@ impl Simulation {
             allowed,
             adjustment: 0,
             group: None,
-            cpuset_of: self.next_id,
+            cpuset_of: self.family.next(),
             next_page: FIRST_PAGE,
             threads: BTreeMap::new(),
-            sums: Sums::default(),
             regions: BTreeMap::new(),
             without: BTreeSet::new(),
         };
-        self.add(program);
+        self.add(program, None);
         Ok(Step::default())
     }
 
-    /// Adds a program that starts.
-    fn add(&mut self, program: Program) -> Id {
-        let id = self.next_id;
-        self.next_id += 1;
+    /// Adds a program that starts, or is forked by another.
+    fn add(&mut self, program: Program, parent: Option<Id>) -> Id {
+        let id = self.family.add(parent.map(|parent| (parent, self.now)));
         self.gone.remove(&program.name);
         self.changed_programs.insert(program.name.clone());
         self.names.insert(program.name.clone(), id);
@@ -356,20 +362,18 @@ impl Simulation {
         }
         let parent = self.programs[&id].clone();
         // The child has the thread that forks, and no other.
-        let sums = parent.sums.of_child();
-        let mut child = Program { name: name.to_owned(), threads: BTreeMap::new(), sums, ..parent };
-        // What is reserved of a pool stays the parent's.
-        child.regions.values_mut().for_each(|region| region.reserved = 0);
-        let objects: Vec<ObjectId> = child.regions.values().map(|region| region.object).collect();
-        let child = self.add(child);
-        for object in objects {
-            let Some(object) = self.objects.get_mut(&object) else { continue };
+        let mut child = Program { name: name.to_owned(), threads: BTreeMap::new(), ..parent };
+        for region in child.regions.values_mut() {
+            // What is reserved of a pool stays the parent's.
+            region.reserved = 0;
             // Pages of a file are found again when they are touched.
-            let inherited = object.extents.iter_mut().filter(|_| object.kind != ObjectKind::File);
-            for extent in inherited.filter(|extent| extent.holders.contains(id)) {
-                extent.holders.insert(child);
+            let is_inherited = self.objects.get(&region.object).is_some_and(Object::is_inherited);
+            region.sums = if is_inherited { region.sums.of_child() } else { Placement::default() };
+            if let Some(object) = self.objects.get_mut(&region.object) {
+                object.mappers.insert(self.family.next());
             }
         }
+        self.add(child, Some(id));
         Ok(Step::default())
     }
 
@@ -387,7 +391,7 @@ impl Simulation {
         let Some(pages) = region.part(part.pages.as_ref()) else { return Ok(Step::refused(Errno::Efault)) };
         let step = call(self, object, pages);
         if let Some(object) = self.objects.get_mut(&object) {
-            object.tidy();
+            object.tidy(&self.family);
         }
         Ok(step)
     }

@@ -10,7 +10,7 @@ use nodewise_machine::{Bytes, NodeId};
 
 use super::Simulation;
 use super::act::MemoryUse;
-use super::program::{Extent, Id, ObjectKind};
+use super::program::{Id, ObjectKind};
 use super::step::{LocalAfter, Step};
 use crate::balancing::course::{Costs, Draws, Program, Settings, Thread, forecast};
 use crate::balancing::{Balancing, User};
@@ -52,15 +52,16 @@ impl Simulation {
                 let balancing = self.balancing;
                 let user = User { policy: &policy, cpu_node, allowed: &allowed, is_hot: false };
                 // Pages that several programs use go to and fro, or stay: that is not said.
-                let own = |extent: &Extent| extent.is_movable_by(id, false) && extent.is_inside(&part);
-                let balanced = self.rearrange(object, own, |memory, placed| {
+                let found = self.objects.get_mut(&object);
+                let own = found.map(|found| found.movable((id, false), &part, &self.family));
+                let balanced = self.rearrange(object, own.unwrap_or_default(), |memory, placed| {
                     memory.balance(placed, &user, balancing, &tiers)
                 });
                 step.moved += balanced.iter().map(|balanced| balanced.moved).sum::<u64>();
                 step.promoted += balanced.iter().map(|balanced| balanced.promoted).sum::<u64>();
             }
             if let Some(object) = self.objects.get_mut(&object) {
-                object.tidy();
+                object.tidy(&self.family);
             }
         }
         step

@@ -21,8 +21,10 @@ use nodewise_machine::{NodeId, NodeSet};
 
 use super::Simulation;
 use super::act::FilePart;
+use super::extents::{Extent, Key};
+use super::family::Family;
 use super::limits::{Charged, GroupId, Protection};
-use super::program::{Extent, Id, Object, ObjectId, ObjectKind};
+use super::program::{Id, Object, ObjectId, ObjectKind};
 use super::run::Held;
 use super::spans::Spans;
 use super::step::Step;
@@ -53,8 +55,13 @@ impl Simulation {
         self.carve(object, &pages);
         let now = self.now;
         let Some(found) = self.objects.get_mut(&object) else { return step };
-        found.inside(&pages).for_each(|extent| extent.since = now);
-        let lacking = found.lacking(&pages, id);
+        let used: Vec<Key> = found.extents.overlapping(&pages).map(|(key, _)| key).collect();
+        for key in used {
+            if let Some(extent) = found.extents.take(key) {
+                found.extents.put(key, Extent { since: now, ..extent });
+            }
+        }
+        let lacking = found.lacking(&pages, id, &self.family);
         let missing: u64 = lacking.iter().map(|range| range.end - range.start).sum();
         let policy = self.in_force(id).clone();
         self.doubt_again(id, (pages.end - pages.start) - missing);
@@ -68,9 +75,12 @@ impl Simulation {
             if writes {
                 object.dirty.set(pages.clone(), Some(()));
                 // A file that is larger than the memory has dropped some of its own.
-                object.lacking(&pages, id).into_iter().for_each(|gone| object.dirty.set(gone, None));
+                object
+                    .lacking(&pages, id, &self.family)
+                    .into_iter()
+                    .for_each(|gone| object.dirty.set(gone, None));
             }
-            object.tidy();
+            object.tidy(&self.family);
         }
         if writes && self.programs.contains_key(&id) {
             self.doubt_spread(id, &step);
@@ -176,14 +186,15 @@ impl Simulation {
     ) -> u64 {
         let Some(found) = self.objects.get_mut(&object).filter(|_| most > 0) else { return 0 };
         let on_node = |held: &Held| held.node() == Some(node);
-        found.carve_dirty();
+        found.carve_dirty(&self.family);
         let mut left = most;
-        let (mut kept, mut gone) = (Vec::new(), Vec::new());
-        for extent in std::mem::take(&mut found.extents) {
-            if left == 0 || extent.run.count(on_node) == 0 || !which(found, &extent) {
-                kept.push(extent);
-                continue;
+        let (mut pieces, mut gone) = (Vec::new(), Vec::new());
+        for key in found.extents.keys_of(|extent| extent.run.count(on_node) > 0 && which(found, extent)) {
+            if left == 0 {
+                break;
             }
+            let Some(extent) = found.extents.take(key) else { continue };
+            let mut kept = Vec::new();
             // Which pages of a round go is not known.
             for mut run in extent.run.sorted() {
                 if left == 0 || run.count(on_node) == 0 {
@@ -198,8 +209,9 @@ impl Simulation {
                 left -= length;
                 gone.push(Extent { run, ..extent.clone() });
             }
+            pieces.push((key, kept));
         }
-        found.extents = kept;
+        found.extents.put_pieces(pieces);
         gone.iter().for_each(|extent| found.dirty.set(extent.run.pages.clone(), None));
         self.note_cache(object);
         for Extent { run, charged, .. } in gone {
@@ -315,9 +327,7 @@ impl Simulation {
         let on_node = |held: &Held| held.node() == Some(node);
         let objects = self.cached.values().filter_map(|object| self.objects.get(object));
         objects
-            .map(|object| {
-                object.dirty_ranges().map(|range| object.count(&range, |_| true, on_node)).sum::<u64>()
-            })
+            .map(|object| object.dirty_ranges().map(|range| object.count(&range, on_node)).sum::<u64>())
             .sum()
     }
 }
@@ -339,8 +349,8 @@ impl Object {
     }
 
     /// Cuts the extents where pages begin and end that the disk does not have.
-    fn carve_dirty(&mut self) {
+    fn carve_dirty(&mut self, family: &Family) {
         let ranges: Vec<Range<u64>> = self.dirty_ranges().collect();
-        ranges.iter().for_each(|range| self.carve(range));
+        ranges.iter().for_each(|range| self.extents.carve(range, family));
     }
 }

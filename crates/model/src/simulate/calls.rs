@@ -10,7 +10,7 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 use super::Simulation;
 use super::act::Flags;
 use super::moving::{Move, To};
-use super::program::{Extent, Id, ObjectId, ObjectKind};
+use super::program::{Id, ObjectId, ObjectKind};
 use super::run::Held;
 use super::step::Step;
 use crate::errno::Errno;
@@ -183,25 +183,26 @@ impl Simulation {
 
     /// How many of a program's pages in a range are such.
     pub(super) fn wanted(
-        &self,
+        &mut self,
         id: Id,
         object: ObjectId,
         pages: &Range<u64>,
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
-        let own = |extent: &Extent| extent.holders.contains(id);
-        self.objects.get(&object).map_or(0, |object| object.count(pages, own, is))
+        self.movable((id, true), object, pages, is)
     }
 
     /// How many of them it may move.
     fn movable(
-        &self,
+        &mut self,
         (id, all): (Id, bool),
         object: ObjectId,
         pages: &Range<u64>,
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
-        let own = |extent: &Extent| extent.is_movable_by(id, all);
-        self.objects.get(&object).map_or(0, |object| object.count(pages, own, is))
+        let Some(found) = self.objects.get_mut(&object) else { return 0 };
+        found.extents.carve(pages, &self.family);
+        let keys = found.movable((id, all), pages, &self.family);
+        found.count_of(&keys, is)
     }
 }

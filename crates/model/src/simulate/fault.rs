@@ -8,11 +8,11 @@
 use std::ops::Range;
 
 use super::Simulation;
-use super::holders::Holders;
+use super::extents::Extent;
 use super::limits::Charged;
 use super::moving::{Move, To};
 use super::placement::{enter, gain, leave, places_of};
-use super::program::{Extent, Id, ObjectId, ObjectKind};
+use super::program::{Id, ObjectId, ObjectKind};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
 use super::spans::Spans;
@@ -37,7 +37,7 @@ impl Simulation {
         // What is out comes back first: pages that go to the disk to make room below stay there.
         self.swap_in(id, object, &pages, step)?;
         let Some(found) = self.objects.get(&object) else { return Ok(()) };
-        let (kind, lacking) = (found.kind, found.lacking(&pages, id));
+        let (kind, lacking) = (found.kind, found.lacking(&pages, id, &self.family));
         for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
             let is_new = kind == ObjectKind::Private && is_copied.is_none();
             let huge = self.huge_effort(id, object).filter(|_| is_new);
@@ -60,20 +60,28 @@ impl Simulation {
         let now = self.now;
         let (mut copied, mut others) = (Spans::default(), Vec::new());
         let Some(found) = self.objects.get_mut(&object) else { return copied };
-        let kind = found.kind;
         // Pages that several have are counted with the first of them alone: for no other anything changes.
-        for extent in found.inside(pages) {
-            if kind == ObjectKind::File {
-                extent.since = now;
-                others.extend(enter(&mut self.programs, id, extent));
-            } else if extent.holders.contains(id) {
-                if extent.holders.is_one() {
-                    extent.since = now;
-                } else {
-                    copied.set(extent.run.pages.clone(), Some(()));
-                    others.extend(leave(&mut self.programs, id, kind, extent));
-                }
+        let keys = match found.kind {
+            ObjectKind::File => found.extents.overlapping(pages).map(|(key, _)| key).collect(),
+            ObjectKind::Private | ObjectKind::Pool | ObjectKind::Cached => {
+                found.copies(id, pages, &self.family)
             }
+        };
+        for key in keys {
+            let Some(mut extent) = found.extents.take(key) else { continue };
+            if found.kind == ObjectKind::File {
+                extent.since = now;
+                if !extent.holders.contains(id, &self.family) {
+                    others.extend(enter(&mut self.programs, id, object, &mut extent));
+                }
+            } else if extent.holders.is_one(&found.mappers) {
+                extent.since = now;
+                extent.maker = Some(id);
+            } else {
+                copied.set(extent.run.pages.clone(), Some(()));
+                others.extend(leave(&mut self.programs, id, (object, &found.mappers), &mut extent));
+            }
+            found.extents.put(key, extent);
         }
         others.into_iter().for_each(|other| self.note_program(other));
         copied
@@ -168,14 +176,14 @@ impl Simulation {
         if let Some(group) = charged.filter(|_| kind != ObjectKind::Pool) {
             self.recharge(group, Charged::default(), Charged::from_runs(&runs));
         }
-        // Page cache is nobody's.
-        let holders = if kind == ObjectKind::Cached { Holders::default() } else { Holders::one(id) };
+        let Some(found) = self.objects.get_mut(&object) else { return given };
+        let holders = found.holders_of(id, &self.family);
         if !holders.is_empty() {
-            gain(&mut self.programs, id, kind, &places_of(&runs), false);
+            gain(&mut self.programs, id, object, &places_of(&runs), false);
         }
-        let extents = runs.into_iter().map(|run| Extent { run, holders: holders.clone(), charged, since });
-        if let Some(object) = self.objects.get_mut(&object) {
-            object.extents.extend(extents);
+        let maker = Some(id).filter(|_| found.is_inherited());
+        for run in runs {
+            found.extents.push(Extent { run, holders: holders.clone(), charged, since, maker });
         }
         given
     }
@@ -228,7 +236,8 @@ impl Simulation {
     ) -> Result<(), Stopped> {
         let is_out = |held: &Held| held.at == At::Swap;
         let out: Vec<Range<u64>> = self.objects.get_mut(&object).map_or_else(Vec::new, |object| {
-            let own = object.inside(pages).filter(|extent| extent.holders.contains(id));
+            let own = object.copies(id, pages, &self.family);
+            let own = own.into_iter().filter_map(|key| object.extents.get(key));
             own.filter(|extent| extent.run.count(is_out) > 0).map(|extent| extent.run.pages.clone()).collect()
         });
         let parts: Vec<_> = out.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
@@ -256,7 +265,7 @@ impl Simulation {
     /// Cuts the extents of an object at the ends of a range.
     pub(super) fn carve(&mut self, object: ObjectId, pages: &Range<u64>) {
         if let Some(object) = self.objects.get_mut(&object) {
-            object.carve(pages);
+            object.extents.carve(pages, &self.family);
         }
     }
 

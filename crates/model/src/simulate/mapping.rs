@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::act::{Backing, Mapping, Refused, Skipped};
+use super::extents::Extent;
 use super::limits::Charged;
-use super::placement::leave;
-use super::program::{Extent, Id, Object, ObjectId, ObjectKind, Program, Region};
+use super::placement::{Placement, gain, leave, lose, places_of};
+use super::program::{Id, Object, ObjectId, ObjectKind, Region};
 use super::run::{At, Held};
 use super::spans::Spans;
 use super::{Simulation, Step};
@@ -59,6 +60,7 @@ impl Simulation {
             is_numbered_by_file,
             reserved,
             policies: Spans::default(),
+            sums: Placement::default(),
         };
         if policy.is_some() {
             region.policies.set(pages.clone(), policy.clone());
@@ -67,6 +69,9 @@ impl Simulation {
             {
                 object.policies.set(pages.clone(), policy);
             }
+        }
+        if let Some(object) = self.objects.get_mut(&object) {
+            object.mappers.insert(id);
         }
         let program = self.program(id);
         program.without.remove(name);
@@ -165,10 +170,8 @@ impl Simulation {
         let (object, old, mut region) = (region.object, region.pages.clone(), region.clone());
         let length = old.end - old.start;
         let new = pages.unwrap_or(length);
-        let found = self.objects.get(&object);
-        let kind = found.map_or(ObjectKind::Private, |found| found.kind);
-        let is_touched =
-            found.is_some_and(|found| found.extents.iter().any(|extent| extent.holders.contains(id)));
+        let kind = self.objects.get(&object).map_or(ObjectKind::Private, |found| found.kind);
+        let is_touched = region.sums != Placement::default();
         match new.cmp(&length) {
             Ordering::Less => return Err(Refused::Shrinks(name.to_owned())),
             Ordering::Greater if kind == ObjectKind::Pool => return Ok(Step::refused(Errno::Einval)),
@@ -216,20 +219,33 @@ impl Simulation {
         let Some(object) = self.objects.get_mut(&region.object) else { return };
         let mut freed = Vec::new();
         let mut others = BTreeSet::new();
-        let mut kept = Vec::new();
-        for mut extent in std::mem::take(&mut object.extents) {
-            others.extend(leave(&mut self.programs, id, object.kind, &mut extent));
-            if extent.holders.is_empty() && object.kind != ObjectKind::File {
-                freed.push(extent);
-            } else {
-                kept.push(extent);
+        object.mappers.remove(&id);
+        if object.is_inherited() {
+            // Of pages that another has who started earlier, nothing changes for anyone else.
+            for key in object.extents.first_of(id) {
+                let Some(mut extent) = object.extents.take(key) else { continue };
+                extent.holders.update(&self.family);
+                extent.holders.choose_first(&object.mappers);
+                let Some(first) = extent.holders.first() else {
+                    freed.push(extent);
+                    continue;
+                };
+                let places = places_of([&extent.run]);
+                lose(&mut self.programs, first, region.object, &places, true);
+                gain(&mut self.programs, first, region.object, &places, false);
+                others.insert(first);
+                object.extents.put(key, extent);
+            }
+        } else {
+            for key in object.extents.keys_of(|extent| extent.holders.contains(id, &self.family)) {
+                let Some(mut extent) = object.extents.take(key) else { continue };
+                others.extend(leave(&mut self.programs, id, (region.object, &object.mappers), &mut extent));
+                object.extents.put(key, extent);
             }
         }
-        object.extents = kept;
-        let kind = object.kind;
+        let (kind, is_mapped) = (object.kind, !object.mappers.is_empty());
         others.into_iter().for_each(|other| self.note_program(other));
-        let is_mapped = |program: &Program| program.region_of(region.object).is_some();
-        if !self.programs.values().any(is_mapped) {
+        if !is_mapped {
             let last = self.objects.remove(&region.object);
             freed.extend(last.into_iter().flat_map(|object| object.extents));
         }

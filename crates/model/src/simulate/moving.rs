@@ -6,9 +6,10 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
+use super::extents::{Extent, Key};
 use super::limits::Charged;
 use super::placement::{places_of, shift};
-use super::program::{Extent, Id, ObjectId, ObjectKind, in_order};
+use super::program::{Id, ObjectId, ObjectKind};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
 use crate::policy::interleave::{InterleavePosition, Turns};
@@ -57,8 +58,9 @@ impl Simulation {
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
         self.carve(object, pages);
-        let inside = |extent: &Extent| extent.is_movable_by(id, all) && extent.is_inside(pages);
-        self.relocate_extents(object, go, inside, is)
+        let Some(found) = self.objects.get_mut(&object) else { return 0 };
+        let keys = found.movable((id, all), pages, &self.family);
+        self.relocate_extents(object, go, keys, is)
     }
 
     /// Lets a rule of the model move pages of some extents of an object: it is given how many are in each
@@ -66,37 +68,36 @@ impl Simulation {
     pub(super) fn rearrange<T>(
         &mut self,
         object: ObjectId,
-        which: impl Fn(&Extent) -> bool,
+        keys: Vec<Key>,
         mut rule: impl FnMut(&mut Memory, &mut Placed) -> T,
     ) -> Vec<T> {
         let mut told = Vec::new();
         let Some(found) = self.objects.get_mut(&object) else { return told };
-        let mut kept = Vec::with_capacity(found.extents.len());
+        found.extents.update(&keys, &self.family);
+        let mut pieces = Vec::with_capacity(keys.len());
         let mut changed = BTreeSet::new();
         let mut is_changed = false;
-        for extent in std::mem::take(&mut found.extents) {
-            if !which(&extent) {
-                kept.push(extent);
-                continue;
-            }
+        for key in keys {
+            let Some(extent) = found.extents.take(key) else { continue };
             let before = placed(&extent.run);
             let mut after = before.clone();
             told.push(rule(&mut self.memory, &mut after));
             let (sources, mut queues) = exchanged(&before, &after);
             let class =
                 |held: &Held| sources.iter().position(|source| At::Zone(source.0, source.1) == held.at);
-            let Extent { run, holders, charged, since } = extent;
+            let Extent { run, holders, charged, since, maker } = extent;
             let old = places_of([&run]);
             let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
             if before != after {
                 is_changed = true;
-                shift(&mut self.programs, &holders, found.kind, (&old, &places_of(&runs)));
-                changed.extend(holders.iter());
+                let mapped = (object, &found.mappers);
+                shift(&mut self.programs, &holders, mapped, (&old, &places_of(&runs)));
+                changed.extend(holders.iter(&found.mappers));
             }
-            let extent = |run| Extent { run, holders: holders.clone(), charged, since };
-            kept.extend(runs.into_iter().map(extent));
+            let extent = |run| Extent { run, holders: holders.clone(), charged, since, maker };
+            pieces.push((key, runs.into_iter().map(extent).collect()));
         }
-        found.extents = kept;
+        found.extents.put_pieces(pieces);
         if found.kind == ObjectKind::File && is_changed {
             self.note_file(object);
         }
@@ -109,22 +110,22 @@ impl Simulation {
         &mut self,
         object: ObjectId,
         go: &mut Move<'_>,
-        which: impl Fn(&Extent) -> bool,
+        keys: Vec<Key>,
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
-        let Some(found) = self.objects.get_mut(&object) else { return 0 };
-        let (kind, mut extents) = (found.kind, std::mem::take(&mut found.extents));
-        // The pages of a mapping go in the order of their addresses.
-        in_order(&mut extents);
+        let Some(kind) = self.objects.get(&object).map(|found| found.kind) else { return 0 };
         let mut moved = 0;
-        let mut kept = Vec::with_capacity(extents.len());
-        for extent in extents {
-            let wanted = if which(&extent) { extent.run.count(&is).min(go.most) } else { 0 };
+        let mut pieces = Vec::new();
+        // The pages of a mapping go in the order of their addresses.
+        for key in keys {
+            let Some(found) = self.objects.get_mut(&object) else { break };
+            let wanted = found.extents.get(key).map_or(0, |extent| extent.run.count(&is).min(go.most));
             if wanted == 0 {
-                kept.push(extent);
                 continue;
             }
-            let Extent { run, holders, charged, since } = extent;
+            found.extents.update(&[key], &self.family);
+            let Some(extent) = found.extents.take(key) else { continue };
+            let Extent { run, holders, charged, since, maker } = extent;
             let group = charged.filter(|_| kind != ObjectKind::Pool);
             let before = group.map(|_| Charged::from_runs([&run])).unwrap_or_default();
             let old = places_of([&run]);
@@ -134,18 +135,20 @@ impl Simulation {
             }
             moved += count;
             go.most = go.most.saturating_sub(count);
-            if count > 0 {
-                shift(&mut self.programs, &holders, kind, (&old, &places_of(&runs)));
-                holders.iter().for_each(|holder| self.note_program(holder));
+            if let Some(found) = self.objects.get(&object).filter(|_| count > 0) {
+                let having: Vec<Id> = holders.iter(&found.mappers).collect();
+                let mapped = (object, &found.mappers);
+                shift(&mut self.programs, &holders, mapped, (&old, &places_of(&runs)));
+                having.into_iter().for_each(|holder| self.note_program(holder));
             }
-            let extent = |run| Extent { run, holders: holders.clone(), charged, since };
-            kept.extend(runs.into_iter().map(extent));
+            let extent = |run| Extent { run, holders: holders.clone(), charged, since, maker };
+            pieces.push((key, runs.into_iter().map(extent).collect()));
         }
         if moved > 0 && kind == ObjectKind::File {
             self.note_file(object);
         }
         if let Some(found) = self.objects.get_mut(&object) {
-            found.extents = kept;
+            found.extents.put_pieces(pieces);
         }
         moved
     }

@@ -6,8 +6,9 @@ use nodewise_machine::NodeId;
 use nodewise_machine::order::CollectOrdered as _;
 
 use super::Simulation;
-use super::holders::Holders;
-use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
+use super::extents::Extent;
+use super::holders::{Holders, Mappers};
+use super::program::{Id, ObjectId, Program};
 use super::run::{At, Held, Run};
 
 /// Whose memory it is.
@@ -70,6 +71,11 @@ impl Placement {
         }
     }
 
+    /// The pages of a child, which started later than all that have them.
+    pub(super) fn of_child(&self) -> Self {
+        Self { common: self.nodes.clone(), ..self.clone() }
+    }
+
     fn with(mut self, other: &Self) -> Self {
         for (sums, own) in [(&mut self.nodes, &other.nodes), (&mut self.common, &other.common)] {
             own.iter().for_each(|(node, pages)| *sums.entry(*node).or_default() += pages);
@@ -97,88 +103,65 @@ pub(super) fn places_of<'r>(runs: impl IntoIterator<Item = &'r Run>) -> Places {
     runs.into_iter().flat_map(Run::places).collect()
 }
 
-/// Sums of the pages of programs, kept while pages come and go. A page that several have is common to all but the first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sums {
-    /// Pages that children inherit.
-    inherited: Placement,
-    files: Placement,
-}
-
-impl Sums {
-    /// Those of a child, which started later than all that have these pages.
-    pub fn of_child(&self) -> Self {
-        let Placement { nodes, swapped, .. } = &self.inherited;
-        let inherited = Placement { nodes: nodes.clone(), common: nodes.clone(), swapped: *swapped };
-        Self { inherited, files: Placement::default() }
-    }
-
-    fn of_kind(&mut self, kind: ObjectKind) -> &mut Placement {
-        match kind {
-            ObjectKind::File | ObjectKind::Cached => &mut self.files,
-            ObjectKind::Private | ObjectKind::Pool => &mut self.inherited,
-        }
-    }
-}
-
 /// Programs by number.
 pub(super) type Programs = BTreeMap<Id, Program>;
 
-/// Counts pages that a program comes to have.
-pub(super) fn gain(programs: &mut Programs, id: Id, kind: ObjectKind, places: &Places, common: bool) {
-    if let Some(program) = programs.get_mut(&id) {
-        let sum = program.sums.of_kind(kind);
-        places.iter().for_each(|(held, pages)| sum.add(held.at, *pages, common));
+/// Counts pages of an object that a program comes to have.
+pub(super) fn gain(programs: &mut Programs, id: Id, object: ObjectId, places: &Places, common: bool) {
+    if let Some(region) = programs.get_mut(&id).and_then(|program| program.region_of_mut(object)) {
+        places.iter().for_each(|(held, pages)| region.sums.add(held.at, *pages, common));
     }
 }
 
-/// Counts pages that a program has no more.
-pub(super) fn lose(programs: &mut Programs, id: Id, kind: ObjectKind, places: &Places, common: bool) {
-    if let Some(program) = programs.get_mut(&id) {
-        let sum = program.sums.of_kind(kind);
-        places.iter().for_each(|(held, pages)| sum.subtract(held.at, *pages, common));
+/// Counts pages of an object that a program has no more.
+pub(super) fn lose(programs: &mut Programs, id: Id, object: ObjectId, places: &Places, common: bool) {
+    if let Some(region) = programs.get_mut(&id).and_then(|program| program.region_of_mut(object)) {
+        places.iter().for_each(|(held, pages)| region.sums.subtract(held.at, *pages, common));
     }
 }
 
-/// Takes a program out of those that have pages; gives the one that is the first now, where it was the first.
-pub(super) fn leave(programs: &mut Programs, id: Id, kind: ObjectKind, extent: &mut Extent) -> Option<Id> {
+/// Takes a program out of those that have pages, which are up to date; gives the one that is the first now, where it was the first.
+pub(super) fn leave(
+    programs: &mut Programs,
+    id: Id,
+    (object, mappers): (ObjectId, &Mappers),
+    extent: &mut Extent,
+) -> Option<Id> {
     let was_first = extent.holders.first() == Some(id);
-    if !extent.holders.remove(id) {
+    if !extent.holders.remove(id, mappers) {
         return None;
     }
     let places = places_of([&extent.run]);
-    lose(programs, id, kind, &places, !was_first);
+    lose(programs, id, object, &places, !was_first);
     let first = extent.holders.first().filter(|_| was_first)?;
-    lose(programs, first, kind, &places, true);
-    gain(programs, first, kind, &places, false);
+    lose(programs, first, object, &places, true);
+    gain(programs, first, object, &places, false);
     Some(first)
 }
 
 /// Adds a program to those that have pages of a file; gives the one that was the first, where it is not any more.
-pub(super) fn enter(programs: &mut Programs, id: Id, extent: &mut Extent) -> Option<Id> {
-    if extent.holders.contains(id) {
-        return None;
-    }
-    let (first, places) = (extent.holders.first(), places_of([&extent.run]));
+pub(super) fn enter(programs: &mut Programs, id: Id, object: ObjectId, extent: &mut Extent) -> Option<Id> {
+    let first = extent.holders.first();
+    let places = places_of([&extent.run]);
     extent.holders.insert(id);
-    gain(programs, id, ObjectKind::File, &places, first.is_some_and(|first| first < id));
+    gain(programs, id, object, &places, first.is_some_and(|first| first < id));
     let later = first.filter(|first| id < *first)?;
-    lose(programs, later, ObjectKind::File, &places, false);
-    gain(programs, later, ObjectKind::File, &places, true);
+    lose(programs, later, object, &places, false);
+    gain(programs, later, object, &places, true);
     Some(later)
 }
 
-/// Counts pages that are elsewhere now with all that have them.
+/// Counts pages that are elsewhere now with all that have them, who are up to date.
 pub(super) fn shift(
     programs: &mut Programs,
     holders: &Holders,
-    kind: ObjectKind,
+    (object, mappers): (ObjectId, &Mappers),
     (before, after): (&Places, &Places),
 ) {
-    for id in holders.iter() {
+    for id in holders.iter(mappers) {
         let common = holders.first() != Some(id);
-        lose(programs, id, kind, before, common);
-        gain(programs, id, kind, after, common);
+        lose(programs, id, object, before, common);
+        gain(programs, id, object, after, common);
     }
 }
 
@@ -219,28 +202,22 @@ impl Simulation {
     }
 
     pub(super) fn placement(&self, id: Id) -> Placement {
-        let sums = self.programs.get(&id).map(|program| program.sums.clone()).unwrap_or_default();
-        sums.inherited.with(&sums.files)
+        let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
+        regions.fold(Placement::default(), |sum, region| sum.with(&region.sums))
     }
 
     /// The same, counted page by page.
     #[cfg(test)]
     pub(super) fn counted(&self, id: Id) -> Placement {
         let mut placement = Placement::default();
-        for (_, extent) in self.extents_of(id) {
+        let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
+        let extents = regions.flat_map(|region| &self.objects[&region.object].extents);
+        for extent in extents.filter(|extent| extent.holders.contains(id, &self.family)) {
             for (held, pages) in extent.run.places() {
                 placement.add(held.at, pages, extent.holders.first() != Some(id));
             }
         }
         placement
-    }
-
-    /// The pages that a program has, with what they are of.
-    pub(super) fn extents_of(&self, id: Id) -> impl Iterator<Item = (ObjectKind, &Extent)> {
-        let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
-        let objects = regions.filter_map(|region| self.objects.get(&region.object));
-        let extents = objects.flat_map(|object| object.extents.iter().map(|extent| (object.kind, extent)));
-        extents.filter(move |(_, extent)| extent.holders.contains(id))
     }
 
     fn unclaimed(&self, object: ObjectId) -> Placement {

@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use nodewise_machine::{NodeId, NodeSet};
 
-use super::holders::Holders;
+use super::extents::{Extents, Key};
+use super::family::Family;
 pub(super) use super::holders::Id;
+use super::holders::{Holders, Mappers};
 use super::limits::GroupId;
-use super::placement::Sums;
-use super::run::{Held, Run};
+use super::placement::Placement;
+use super::run::Held;
 use super::spans::Spans;
 use crate::memory::HugeEffort;
 use crate::policy::set::Policy;
@@ -32,8 +34,6 @@ pub(super) struct Program {
     pub cpuset_of: Id,
     /// Where its next mapping is.
     pub next_page: u64,
-    /// Where its pages are.
-    pub sums: Sums,
     /// Its threads beside the first.
     pub threads: BTreeMap<String, Thread>,
     pub regions: BTreeMap<String, Region>,
@@ -64,6 +64,8 @@ pub(super) struct Region {
     pub reserved: u64,
     /// The policies that the program gave it.
     pub policies: Spans<Policy>,
+    /// Where its pages are, kept while they come and go. A page that several programs have is common to all but the first.
+    pub sums: Placement,
 }
 
 /// The kind of a mapped object.
@@ -80,23 +82,13 @@ pub(super) enum ObjectKind {
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub kind: ObjectKind,
-    pub extents: Vec<Extent>,
+    pub extents: Extents,
+    /// The programs that have it mapped.
+    pub mappers: Mappers,
     /// Those of a file hold for all that have it.
     pub policies: Spans<Policy>,
     /// Pages of a file on a disk that the disk does not have yet.
     pub dirty: Spans<()>,
-}
-
-/// Pages that were touched, with the programs that have them. In private memory a page number may be in
-/// several extents; no two of them have a program in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub run: Run,
-    pub holders: Holders,
-    /// The control group that they are charged to.
-    pub charged: Option<GroupId>,
-    /// When they were last touched: the number of the step.
-    pub since: u64,
 }
 
 impl Program {
@@ -105,30 +97,14 @@ impl Program {
         self.regions.values().find(|region| region.object == object)
     }
 
+    /// The same, to be changed.
+    pub fn region_of_mut(&mut self, object: ObjectId) -> Option<&mut Region> {
+        self.regions.values_mut().find(|region| region.object == object)
+    }
+
     /// Lists the objects it has mapped, and which pages of each.
     pub fn mapped(&self) -> Vec<(ObjectId, Range<u64>)> {
         self.regions.values().map(|region| (region.object, region.pages.clone())).collect()
-    }
-}
-
-impl Extent {
-    /// Whether all its pages are inside a range.
-    pub const fn is_inside(&self, pages: &Range<u64>) -> bool {
-        self.run.pages.start >= pages.start && self.run.pages.end <= pages.end
-    }
-
-    /// Whether its pages follow those of another, and are alike in all else.
-    fn continues(&self, last: &Self) -> bool {
-        last.run.pages.end == self.run.pages.start
-            && last.since == self.since
-            && last.holders == self.holders
-            && last.charged == self.charged
-            && last.run.held == self.run.held
-    }
-
-    /// Whether a program may move these pages: those that only it has, or all that it has.
-    pub fn is_movable_by(&self, id: Id, all: bool) -> bool {
-        self.holders.contains(id) && (all || self.holders.is_one())
     }
 }
 
@@ -149,55 +125,73 @@ impl Region {
 impl Object {
     /// An object without pages.
     pub fn new(kind: ObjectKind) -> Self {
-        Self { kind, extents: Vec::new(), policies: Spans::default(), dirty: Spans::default() }
-    }
-
-    /// Cuts the extents that reach over an end of a range.
-    pub fn carve(&mut self, pages: &Range<u64>) {
-        let mut right = Vec::new();
-        for extent in &mut self.extents {
-            for page in [pages.end, pages.start] {
-                if extent.run.pages.start < page && page < extent.run.pages.end {
-                    let run = extent.run.cut(page);
-                    right.push(Extent { run, ..extent.clone() });
-                }
-            }
+        Self {
+            kind,
+            extents: Extents::default(),
+            mappers: Mappers::new(),
+            policies: Spans::default(),
+            dirty: Spans::default(),
         }
-        self.extents.append(&mut right);
     }
 
-    /// The extents inside a range that was carved.
-    pub fn inside(&mut self, pages: &Range<u64>) -> impl Iterator<Item = &mut Extent> {
-        let pages = pages.clone();
-        self.extents.iter_mut().filter(move |extent| extent.is_inside(&pages))
+    /// Whether children have its pages, too.
+    pub const fn is_inherited(&self) -> bool {
+        matches!(self.kind, ObjectKind::Private | ObjectKind::Pool)
     }
 
-    /// How many pages of a range are such, of the extents that are `which`.
-    pub fn count(
-        &self,
-        pages: &Range<u64>,
-        which: impl Fn(&Extent) -> bool,
-        is: impl Fn(&Held) -> bool,
-    ) -> u64 {
+    /// The holders of new pages of a program.
+    pub fn holders_of(&self, id: Id, family: &Family) -> Holders {
+        match self.kind {
+            ObjectKind::Private | ObjectKind::Pool => Holders::one(id, Some(family)),
+            ObjectKind::File => Holders::one(id, None),
+            // Page cache is nobody's.
+            ObjectKind::Cached => Holders::NONE,
+        }
+    }
+
+    /// The extents of a program in a range that was carved, with all who have them.
+    pub fn copies(&mut self, id: Id, pages: &Range<u64>, family: &Family) -> Vec<Key> {
+        if !self.is_inherited() {
+            let own =
+                self.extents.overlapping(pages).filter(|(_, extent)| extent.holders.contains(id, family));
+            return own.map(|(key, _)| key).collect();
+        }
+        let keys = self.extents.keys_within(id, pages, family);
+        self.extents.update(&keys, family);
+        keys
+    }
+
+    /// Those that the program may move: those that only it has, or all that it has.
+    pub fn movable(&mut self, (id, all): (Id, bool), pages: &Range<u64>, family: &Family) -> Vec<Key> {
+        let mut keys = self.copies(id, pages, family);
+        let is_one =
+            |key: &Key| self.extents.get(*key).is_some_and(|extent| extent.holders.is_one(&self.mappers));
+        keys.retain(|key| all || is_one(key));
+        keys
+    }
+
+    /// How many pages of some extents are such.
+    pub fn count_of(&self, keys: &[Key], is: impl Fn(&Held) -> bool) -> u64 {
+        keys.iter().filter_map(|key| self.extents.get(*key)).map(|extent| extent.run.count(&is)).sum()
+    }
+
+    /// How many pages of a range are such, whoever has them.
+    pub fn count(&self, pages: &Range<u64>, is: impl Fn(&Held) -> bool) -> u64 {
         let common = |own: &Range<u64>| own.start.max(pages.start)..own.end.min(pages.end);
-        let counted = self.extents.iter().filter(|extent| which(extent)).map(|extent| &extent.run);
+        let counted = self.extents.overlapping(pages).map(|(_, extent)| &extent.run);
         counted.map(|run| run.held.count(&common(&run.pages), &is)).sum()
     }
 
-    /// The pages of a range that are missing for a program; of a file, for everybody.
-    pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
-        let is_there = |extent: &&Extent| {
-            let own = &extent.run.pages;
-            let overlaps = own.end > pages.start && own.start < pages.end;
-            let is_of_all = matches!(self.kind, ObjectKind::File | ObjectKind::Cached);
-            overlaps && (is_of_all || extent.holders.contains(id))
+    /// The pages of a range that was carved that are missing for a program; of a file, for everybody.
+    pub fn lacking(&self, pages: &Range<u64>, id: Id, family: &Family) -> Vec<Range<u64>> {
+        let keys = if self.is_inherited() {
+            self.extents.keys_within(id, pages, family)
+        } else {
+            self.extents.overlapping(pages).map(|(key, _)| key).collect()
         };
-        let mut there: Vec<&Range<u64>> =
-            self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();
-        there.sort_unstable_by_key(|own| own.start);
         let mut lacking = Vec::new();
         let mut first = pages.start;
-        for own in there {
+        for own in keys.into_iter().filter_map(|key| self.extents.get(key)).map(|extent| &extent.run.pages) {
             if first < own.start {
                 lacking.push(first..own.start);
             }
@@ -210,19 +204,7 @@ impl Object {
     }
 
     /// Puts extents together that are one, so that their number stays small.
-    pub fn tidy(&mut self) {
-        in_order(&mut self.extents);
-        self.extents.dedup_by(|extent, last| {
-            let follows = extent.continues(last);
-            if follows {
-                last.run.pages.end = extent.run.pages.end;
-            }
-            follows
-        });
+    pub fn tidy(&mut self, family: &Family) {
+        self.extents.tidy(family, &self.mappers);
     }
-}
-
-/// Puts extents in the order of their addresses.
-pub(super) fn in_order(extents: &mut [Extent]) {
-    extents.sort_by_key(|extent| extent.run.pages.start);
 }

@@ -16,9 +16,10 @@ use nodewise_machine::order::CollectOrdered as _;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
+use super::extents::Extent;
 use super::limits::{GroupId, Protection};
 use super::moving::{Move, To};
-use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
+use super::program::{Id, ObjectId, ObjectKind, Program};
 use super::run::Held;
 use super::step::{Cause, Killed, Step};
 use crate::caches::Interval;
@@ -119,9 +120,10 @@ impl Simulation {
                 }
                 // Pages of several programs are the first one's.
                 let own = |extent: &Extent| extent.since == since && extent.holders.first() == holder;
+                let own = self.objects.get(&object).map(|object| object.extents.keys_of(own));
                 let owner = holder.and_then(|holder| self.programs.get(&holder));
                 let owner = owner.map_or(&everywhere, |program| &program.allowed).clone();
-                self.rearrange(object, own, |memory, placed| {
+                self.rearrange(object, own.unwrap_or_default(), |memory, placed| {
                     let before = placed.clone();
                     let count = memory.demote(placed, node, left, &owner, &tiers);
                     left -= count;
@@ -179,6 +181,8 @@ impl Simulation {
                 }
                 let mut go = Move { cpu_node: node, allowed: &everywhere, to: To::Swap, most };
                 let old = |extent: &Extent| extent.since == since && extent.charged == charged;
+                let old = self.objects.get(&object).map(|object| object.extents.keys_of(old));
+                let old = old.unwrap_or_default();
                 let count = self.relocate_extents(object, &mut go, old, |held| held.node() == Some(node));
                 if count > 0 {
                     *out.entry(node).or_default() += count;
@@ -247,8 +251,10 @@ impl Simulation {
     /// that they fill. Pages of pools do not count.
     pub(super) fn candidate(&self, id: Id) -> OomCandidate {
         let program = &self.programs[&id];
-        let counted = self.extents_of(id).filter(|(kind, _)| *kind != ObjectKind::Pool);
-        let pages: u64 = counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum();
+        let is_counted =
+            |object: &ObjectId| self.objects.get(object).is_some_and(|own| own.kind != ObjectKind::Pool);
+        let counted = program.regions.values().filter(|region| is_counted(&region.object));
+        let pages: u64 = counted.map(|region| region.sums.pages() + region.sums.swapped).sum();
         OomCandidate {
             // A table of 64-bit entries fills a page.
             size: Interval::exactly(pages + pages.div_ceil(self.memory.page_bytes() / 8)),

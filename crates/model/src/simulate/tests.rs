@@ -3,6 +3,7 @@
 mod alike;
 mod cache;
 mod drawn;
+mod forks;
 mod groups;
 mod pressure;
 mod threads;

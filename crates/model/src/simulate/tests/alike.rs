@@ -131,8 +131,9 @@ fn nodes_of(simulation: &Simulation, name: &str) -> Vec<Option<NodeId>> {
     let region = &simulation.programs[&id].regions["heap"];
     let extents = &simulation.objects[&region.object].extents;
     let node = |page: u64| {
-        let own =
-            extents.iter().find(|extent| extent.holders.contains(id) && extent.run.pages.contains(&page))?;
+        let own = extents.iter().find(|extent| {
+            extent.holders.contains(id, &simulation.family) && extent.run.pages.contains(&page)
+        })?;
         let is_it = |held: &&run::Held| own.run.held.count(&(page..page + 1), |other| other == *held) == 1;
         own.run.held.values().find(is_it)?.node()
     };

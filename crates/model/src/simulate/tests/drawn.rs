@@ -5,8 +5,9 @@ use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::balancing::course::Pattern;
+use crate::simulate::extents::Extent;
 use crate::simulate::limits::Charged;
-use crate::simulate::program::{Extent, ObjectKind};
+use crate::simulate::program::ObjectKind;
 use crate::simulate::run::At;
 
 /// Memory with little room on each of two nodes; huge pages for all memory, or for that which is advised.
@@ -160,14 +161,18 @@ proptest! {
             }
             prop_assert_eq!(&told, &simulation.placements(), "{:?}", act);
             for object in simulation.objects.values() {
-                for (at, extent) in object.extents.iter().enumerate() {
+                let extents: Vec<(&Extent, Vec<u32>)> = (object.extents.iter())
+                    .map(|extent| (extent, extent.holders.all(&simulation.family, &object.mappers)))
+                    .collect();
+                for (at, (extent, holders)) in extents.iter().enumerate() {
+                    prop_assert_eq!(extent.holders.first(), holders.first().copied());
                     prop_assert!(extent.run.pages.start < extent.run.pages.end);
-                    let overlaps = |other: &Extent| {
+                    let overlaps = |(other, others): &(&Extent, Vec<u32>)| {
                         other.run.pages.start < extent.run.pages.end
                             && extent.run.pages.start < other.run.pages.end
-                            && (object.kind == ObjectKind::File || extent.holders.iter().any(|id| other.holders.contains(id)))
+                            && (object.kind == ObjectKind::File || holders.iter().any(|id| others.contains(id)))
                     };
-                    prop_assert!(!object.extents[at + 1..].iter().any(overlaps), "{:?}", act);
+                    prop_assert!(!extents[at + 1..].iter().any(overlaps), "{:?}", act);
                 }
             }
         }

@@ -25,7 +25,7 @@ fn told(step: &Step) -> u64 {
 fn huge_and_small(simulation: &Simulation, name: &str) -> (u64, u64) {
     let id = simulation.names[name];
     let extents = simulation.objects.values().flat_map(|object| &object.extents);
-    let own: Vec<_> = extents.filter(|extent| extent.holders.contains(id)).collect();
+    let own: Vec<_> = extents.filter(|extent| extent.holders.contains(id, &simulation.family)).collect();
     let of = |order: u32| {
         let is = |held: &Held| held.order == order && held.at != At::Swap;
         own.iter().map(|extent| extent.run.count(is)).sum()
