@@ -279,23 +279,76 @@ fn hour_of_a_server() -> Curve {
     })
 }
 
-/// A program that forks, and whose children write to a part of its memory each, as it does itself.
-fn forks() -> Curve {
+/// Forks with what follows each of them; `follows` is given a play of steps, and the number of the child.
+fn forks(what: &str, follows: impl Fn(&mut dyn FnMut(u64, Act), u64)) -> Curve {
     let machine = machine("8x(16c 128G)");
-    let what = "forks, each followed by writes of both to another part of the memory".to_owned();
-    Curve::new(what, Duration::from_secs(5), &[300, 1000, 3000], |forks| {
+    Curve::new(format!("forks {what}"), Duration::from_secs(20), &[1000, 10_000, 100_000], |forks| {
         let (empty, allowed) = simulation(&machine);
         least(1, || {
             let mut simulation = empty.clone();
-            play(&mut simulation, "parent", &start("default", 0, &allowed));
-            play(&mut simulation, "parent", &allocate("heap", 64 << 18));
-            for fork in 0..forks {
-                let child = format!("child {fork}");
-                play(&mut simulation, "parent", &Act::Fork { child: child.clone() });
-                play(&mut simulation, &child, &touch(fork << 10..(fork + 1) << 10));
-                play(&mut simulation, "parent", &touch(fork << 11..(fork << 11) + 1024));
-            }
+            play(&mut simulation, "0", &start("default", 0, &allowed));
+            play(&mut simulation, "0", &allocate("heap", 64 << 18));
+            let mut played = |program: u64, act: Act| play(&mut simulation, &program.to_string(), &act);
+            (1..=forks).for_each(|child| follows(&mut played, child));
         })
+    })
+}
+
+/// The fork of a child, whose name is its number.
+fn fork(child: u64) -> Act {
+    Act::Fork { child: child.to_string() }
+}
+
+/// Children that live on.
+fn living_forks() -> Curve {
+    forks(
+        "whose children live on, each followed by writes of both to another part of the memory",
+        |play, child| {
+            play(0, fork(child));
+            play(child, touch(child << 6..(child + 1) << 6));
+            play(0, touch(child << 7..(child << 7) + 64));
+        },
+    )
+}
+
+/// Children that live on, and that write to what the parent has written to.
+fn forks_of_a_part() -> Curve {
+    forks(
+        "whose children live on, each followed by writes of both to one part of the memory",
+        |play, child| {
+            play(0, fork(child));
+            play(child, touch(0..64));
+            play(0, touch(0..64));
+        },
+    )
+}
+
+/// Children that end.
+fn ending_forks() -> Curve {
+    forks("whose children end after writes of both to another part of the memory", |play, child| {
+        play(0, fork(child));
+        play(child, touch(child << 6..(child + 1) << 6));
+        play(0, touch(child << 7..(child << 7) + 64));
+        play(child, Act::End);
+    })
+}
+
+/// Children that fork two children each, and write.
+fn tree_of_forks() -> Curve {
+    forks(
+        "in a tree, two of each child, each followed by a write of the child to another part of the memory",
+        |play, child| {
+            play((child - 1) / 2, fork(child));
+            play(child, touch(child << 6..(child + 1) << 6));
+        },
+    )
+}
+
+/// Children that fork one child each, write, and live on.
+fn chain_of_forks() -> Curve {
+    forks("in a chain, each followed by a write of the child to another part of the memory", |play, child| {
+        play(child - 1, fork(child));
+        play(child, touch(child << 6..(child + 1) << 6));
     })
 }
 
@@ -303,13 +356,17 @@ fn forks() -> Curve {
 type Work = fn() -> Curve;
 
 /// Work by name.
-const WORK: [(&str, Work); 6] = [
+const WORK: [(&str, Work); 10] = [
     ("orders", orders),
     ("pages", pages_of_a_program),
     ("memory", simulated_memory),
     ("programs", simulated_programs),
     ("hour", hour_of_a_server),
-    ("forks", forks),
+    ("forks", living_forks),
+    ("forks", forks_of_a_part),
+    ("forks", ending_forks),
+    ("forks", tree_of_forks),
+    ("forks", chain_of_forks),
 ];
 
 /// Times all work, or that which is named: `requests` for those of each policy.
