@@ -1,5 +1,5 @@
-//! A program whose memory is on another node: it touches its pages at a rate of its own CPU time, and counts after a
-//! while how many have become local.
+//! A program whose memory is on another node: it touches its pages at a rate of its own CPU time, and waits after a while for
+//! others to count how many have become local.
 
 use std::io::BufRead as _;
 use std::time::Duration;
@@ -79,39 +79,45 @@ fn spin() {
     });
 }
 
-/// Takes memory, prints a line, and works once it reads one; prints how many pages were local.
+/// Prints a line, and waits for one: without CPU time, by which scans go.
+fn wait(line: &dyn std::fmt::Display) {
+    println!("{line}");
+    std::io::stdin().lock().read_line(&mut String::new()).expect("a line");
+}
+
+/// Takes memory, prints a line, and works once it reads one. It waits again at each time, so that its pages can be counted.
 pub fn run(words: &[String]) {
     let words = Words::read(words);
     run_on(words.cpus[0]);
     let buffer = NodeBuffer::new(Bytes::from_kib(words.kib), PageKind::Small, None).expect("memory");
     run_on(words.cpus[1]);
+    let (_, here) = affinity::current_cpu().expect("the CPU is known");
+    // The period of the first scans follows from what is resident then: by the end there is more. A thread's stack comes later.
+    let address = buffer.address();
+    let sizes = (!words.is_started).then(|| [scanned_below(address, Some(here)), resident_pages()]);
     // Balancing is switched on while the program waits.
     let before = spent();
-    println!("ready");
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).expect("a line");
+    wait(&format_args!("{} {address:x} {here}", std::process::id()));
     if words.is_started {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 run_on(words.cpus[1]);
-                work(&words, &buffer, Duration::ZERO);
+                work(&words, &buffer, Duration::ZERO, sizes);
             });
         });
     } else {
-        work(&words, &buffer, before);
+        work(&words, &buffer, before, sizes);
     }
 }
 
-/// Works from a CPU time of its thread on.
-fn work(words: &Words, buffer: &NodeBuffer, before: Duration) {
-    let (_, here) = affinity::current_cpu().expect("the CPU is known");
+/// Works from a CPU time of its thread on; with the pages that are scanned before the memory, and resident ones, if these are known.
+fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64; 2]>) {
     let count = buffer.length().get() / PAGE as u64;
     let mut random = Random::stream(words.seed, u64::from(words.sweeps) + 1);
     let start = random.below(count);
     // What was due before it begins is left out.
     let begin = (spent() - before).as_secs_f64();
     let mut touched = (begin * words.rate) as u64;
-    let mut counts = Vec::new();
     let (mut gaps, mut behind, mut last, mut usual) = (Vec::new(), 0, None, Duration::MAX);
     for time in &words.times {
         loop {
@@ -132,7 +138,7 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration) {
                 touched += 1;
             }
             if now >= *time && touched >= due {
-                counts.push(local(buffer, here));
+                wait(&"count");
                 last = None;
                 break;
             }
@@ -142,32 +148,19 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration) {
     let longest = gaps.iter().max().copied().unwrap_or_default();
     let scans = gaps.iter().filter(|gap| **gap * 2 > longest).map(|gap| (*gap - usual).as_secs_f64());
     let scans: Vec<f64> = scans.collect();
+    let [below, resident] =
+        sizes.unwrap_or_else(|| [scanned_below(buffer.address(), None), resident_pages()]);
     let result = json!({
         "first_page": buffer.address() / PAGE,
-        "below_pages": scanned_below(buffer.address()) / PAGE,
-        "resident_pages": resident_pages(),
+        "below_pages": below,
+        "resident_pages": resident,
         "before_s": before.as_secs_f64(),
         "begin_s": begin,
         "start": start,
         "scans_s": scans,
         "behind": behind,
-        "local_pages": counts,
     });
     println!("{result}");
-}
-
-/// Pages of the buffer on a node. The kernel counts them in a moment: a query of each page would take CPU time like hundreds of
-/// touches.
-fn local(buffer: &NodeBuffer, node: NodeId) -> u64 {
-    let text = std::fs::read_to_string("/proc/self/numa_maps").expect("the own numa_maps");
-    let start = |line: &str| line.split(' ').next().and_then(|word| usize::from_str_radix(word, 16).ok());
-    let line =
-        text.lines().take_while(|line| start(line).is_some_and(|start| start <= buffer.address())).last();
-    let count = line.and_then(|line| {
-        line.split(' ')
-            .find_map(|word| word.strip_prefix('N')?.strip_prefix(&format!("{node}="))?.parse().ok())
-    });
-    count.unwrap_or(0)
 }
 
 /// Pages of this process, those of files included.
@@ -176,22 +169,37 @@ fn resident_pages() -> u64 {
     text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("resident pages")
 }
 
-/// Bytes at lower addresses that scans of balancing look at: mappings with pages, but for files that are only read.
-fn scanned_below(address: usize) -> usize {
-    let text = std::fs::read_to_string("/proc/self/smaps").expect("the own smaps");
-    let (mut sum, mut length) = (0, 0);
-    for line in text.lines() {
+/// Pages at lower addresses that scans of balancing look at: mappings with pages, but for files that are only read. In a
+/// process with one thread, scans leave out the pages of its `own` node.
+fn scanned_below(address: usize, own: Option<NodeId>) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the own maps");
+    let numa_maps = std::fs::read_to_string("/proc/self/numa_maps").expect("the own numa_maps");
+    let number = |text: &str| usize::from_str_radix(text, 16).expect("an address");
+    let left_out = own.map(|node| format!("N{node}="));
+    // What begins at an address has pages that are marked.
+    let has_marked = |start: usize| {
+        let mut lines = numa_maps.lines().filter_map(|line| line.split_once(' '));
+        let rest = lines.find(|(first, _)| number(first) == start).map_or("", |(_, rest)| rest);
+        rest.split(' ')
+            .filter(|word| is_count_of_node(word))
+            .any(|word| left_out.as_ref().is_none_or(|left_out| !word.starts_with(left_out.as_str())))
+    };
+    let mut sum = 0;
+    for line in maps.lines() {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         if let Some((start, end)) = first.split_once('-') {
-            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).expect("an address"));
+            let [start, end] = [start, end].map(number);
             let is_file = words.nth(2).is_some_and(|inode| inode != "0");
             let can_write = second.contains('w');
             let is_scanned = end <= address && !second.starts_with("---") && (can_write || !is_file);
-            length = if is_scanned { end - start } else { 0 };
-        } else if first == "Rss:" && second != "0" {
-            sum += length;
+            sum += if is_scanned && has_marked(start) { end - start } else { 0 };
         }
     }
-    sum
+    (sum / PAGE) as u64
+}
+
+/// `N1=20`: how many pages are on a node.
+fn is_count_of_node(word: &str) -> bool {
+    word.strip_prefix('N').is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }

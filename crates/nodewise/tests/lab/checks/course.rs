@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, CpuId};
+use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_model::balancing::course::{
     Costs, Draws, Pattern, Program, Settings, ShareLocal, Thread, forecast,
 };
@@ -37,6 +37,8 @@ struct Case {
     touches_per_s: f64,
     /// Seconds of CPU time.
     times: [u64; 3],
+    /// The seed of its first run: two cases with the same draws of pages would both be off to the same side.
+    seed: u64,
 }
 
 const fn settings(delay: u64, period: u64, mebibytes: u64) -> Settings {
@@ -55,6 +57,7 @@ const AT_RANDOM: Case = Case {
     pattern: Pattern::Uniform,
     touches_per_s: 750.0,
     times: [2, 6, 12],
+    seed: 0,
 };
 const WINDOWS: Case = Case {
     name: "windows of 2 MiB, thread, sweep",
@@ -64,6 +67,7 @@ const WINDOWS: Case = Case {
     pattern: Pattern::Sweep,
     touches_per_s: 2000.0,
     times: [1, 2, 4],
+    seed: 100,
 };
 const FORKED: Case = Case {
     name: "windows of 4 MiB, forked, random",
@@ -73,13 +77,16 @@ const FORKED: Case = Case {
     pattern: Pattern::Uniform,
     touches_per_s: 1500.0,
     times: [1, 2, 4],
+    seed: 200,
 };
-const SPAWNED: Case = Case { name: "windows of 4 MiB, spawned, random", thread: Thread::Spawned, ..FORKED };
+const SPAWNED: Case =
+    Case { name: "windows of 4 MiB, spawned, random", thread: Thread::Spawned, seed: 300, ..FORKED };
 /// A scan takes seven ticks and a half, after which the thread rests for most of a second.
 const RESTS: Case = Case {
     name: "windows of 12 MiB, spawned, random",
     settings: settings(140, 1600, 12),
     mebibytes: 64,
+    seed: 400,
     ..SPAWNED
 };
 const SHORT: Case = Case {
@@ -90,6 +97,7 @@ const SHORT: Case = Case {
     pattern: Pattern::Uniform,
     touches_per_s: 300.0,
     times: [2, 4, 8],
+    seed: 0,
 };
 
 /// A run of a case: the model's program, with what is known of this run, and pages that were local at each time.
@@ -125,7 +133,7 @@ pub fn rests(context: &Context) -> Result<(), String> {
 /// A program for each CPU, at once; all but one of them in the bands at each time.
 pub fn short(context: &Context) -> Result<(), String> {
     let _settings = set(SHORT.settings)?;
-    let runs = play(&SHORT, &pairs(context), 0)?;
+    let runs = play(&SHORT, &pairs(context), SHORT.seed)?;
     judge(&SHORT, &runs, costs(&SHORT, &runs, [0.1, 0.9]), OFF_BUSY, runs.len() - 1)
 }
 
@@ -138,10 +146,10 @@ fn all(context: &Context, case: &Case) -> Result<(), String> {
     // A run that is not judged shows what scans cost in this guest.
     let trial = Case { touches_per_s: RARELY, ..*case };
     // Middle ones: the first and the last take fewer pages.
-    let costs = costs(&trial, &play(&trial, pair, RUNS as u64)?, [0.4, 0.6]);
+    let costs = costs(&trial, &play(&trial, pair, case.seed + RUNS as u64)?, [0.4, 0.6]);
     let mut runs: Vec<Run> = Vec::new();
-    for seed in 0..RUNS as u64 {
-        runs.extend(play(case, pair, seed)?);
+    for run in 0..RUNS as u64 {
+        runs.extend(play(case, pair, case.seed + run)?);
     }
     judge(case, &runs, costs, 0.0, LEAST)
 }
@@ -176,6 +184,10 @@ fn play(case: &Case, pairs: &[[CpuId; 2]], first_seed: u64) -> Result<Vec<Run>, 
     let mut programs = started.collect::<Result<Vec<Started>, String>>()?;
     balancing.set("1")?;
     programs.iter_mut().try_for_each(Started::go)?;
+    for _ in case.times {
+        programs.iter_mut().try_for_each(Started::count)?;
+        programs.iter_mut().try_for_each(Started::go)?;
+    }
     programs.into_iter().map(|program| program.end(case)).collect()
 }
 
@@ -183,6 +195,11 @@ fn play(case: &Case, pairs: &[[CpuId; 2]], first_seed: u64) -> Result<Vec<Run>, 
 struct Started {
     child: Child,
     output: BufReader<ChildStdout>,
+    /// The process, where its memory is, and the node of its CPU.
+    pid: u32,
+    address: usize,
+    node: NodeId,
+    local: Vec<u64>,
 }
 
 impl Started {
@@ -208,8 +225,14 @@ impl Started {
         let piped = command.args(words.write()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.spawn().map_err(|error| error.to_string())?;
         let output = BufReader::new(child.stdout.take().ok_or("no output")?);
-        let mut started = Self { child, output };
-        started.line()?;
+        let mut started = Self { child, output, pid: 0, address: 0, node: NodeId::new(0), local: Vec::new() };
+        let line = started.line()?;
+        let mut words = line.split_whitespace();
+        let mut word =
+            || words.next().ok_or_else(|| format!("not a process, an address and a node: {line:?}"));
+        started.pid = word()?.parse().map_err(|error| format!("{error}: {line:?}"))?;
+        started.address = usize::from_str_radix(word()?, 16).map_err(|error| format!("{error}: {line:?}"))?;
+        started.node = NodeId::new(word()?.parse().map_err(|error| format!("{error}: {line:?}"))?);
         Ok(started)
     }
 
@@ -224,6 +247,21 @@ impl Started {
         writeln!(input, "go").map_err(|error| error.to_string())
     }
 
+    /// Counts the local pages of the memory while the program waits: a count of its own takes CPU time like a hundred touches, and
+    /// a scan that is due meanwhile comes after it, between two ticks.
+    fn count(&mut self) -> Result<(), String> {
+        self.line()?;
+        let path = format!("/proc/{}/numa_maps", self.pid);
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let start = |line: &str| line.split(' ').next().and_then(|word| usize::from_str_radix(word, 16).ok());
+        let line =
+            text.lines().take_while(|line| start(line).is_some_and(|start| start <= self.address)).last();
+        let counts = line.ok_or_else(|| format!("{path}: nothing at {:x}", self.address))?.split(' ');
+        let number = format!("N{}=", self.node);
+        self.local.push(counts.filter_map(|word| word.strip_prefix(&number)?.parse::<u64>().ok()).sum());
+        Ok(())
+    }
+
     fn end(mut self, case: &Case) -> Result<Run, String> {
         let line = self.line()?;
         self.child.wait().map_err(|error| error.to_string())?;
@@ -232,10 +270,7 @@ impl Started {
         let numbers = |key: &str| found[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
         let memory = Bytes::from_mib(case.mebibytes);
         let pages = (memory.get() / 4096) as f64;
-        let shares: Vec<f64> = numbers("local_pages").map(|local| local / pages).collect();
-        if shares.len() != case.times.len() {
-            return Err(format!("{} times, expected {}: {line}", shares.len(), case.times.len()));
-        }
+        let shares = self.local.iter().map(|local| *local as f64 / pages).collect();
         Ok(Run {
             program: Program {
                 memory,
