@@ -17,6 +17,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
     settings.command_line = reader.value("/proc/cmdline", command_line);
     settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
+    settings.watermark_boost_factor = reader.value("/proc/sys/vm/watermark_boost_factor", number::number);
     settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     if !reader.is_quick() {
         let size = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
@@ -38,7 +39,6 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
 fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
     settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
     settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);
-    settings.watermark_boost_factor = reader.value("/proc/sys/vm/watermark_boost_factor", number::number);
     settings.demotion_enabled = reader.value("/sys/kernel/mm/numa/demotion_enabled", number::switch);
     for node in &reader.node_entries(WEIGHTS) {
         if let Some(weight) = reader.value(&format!("{WEIGHTS}/node{node}"), number::number) {
