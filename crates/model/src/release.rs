@@ -42,6 +42,9 @@ pub enum Change {
     /// Where a huge page is split before its parts are moved, parts that hold nothing but zeros are given
     /// back, and read as zeros.
     ZerosDropped,
+    /// `move_pages(2)` says `ENOENT` of a page of memory without a file that was never touched; before, `EFAULT`, as of the
+    /// page of zeros (`follow_page` with `FOLL_DUMP`, then `folio_walk`, in `mm/migrate.c`).
+    AbsentPagesNotFound,
     /// The number of pages that is written for one node's part of a pool is added to the pages of the others without
     /// their surplus; before, with it, so that the node got more. Debian's 6.12.117 has it, its 6.1 has not.
     NodeCountWithoutSurplus,
@@ -79,7 +82,7 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 25] = [
+    pub const ALL: [(Self, u16, u16); 26] = [
         (Self::PowerInNormal, 5, 0),
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
@@ -93,6 +96,7 @@ impl Change {
         (Self::PartsMoveApart, 6, 10),
         (Self::GenericEmulation, 6, 12),
         (Self::ZerosDropped, 6, 12),
+        (Self::AbsentPagesNotFound, 6, 12),
         (Self::NodeCountWithoutSurplus, 6, 12),
         (Self::ReplacedInPlaceStays, 6, 14),
         (Self::PartsKept, 6, 15),

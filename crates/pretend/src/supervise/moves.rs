@@ -7,6 +7,7 @@ use nodewise_model::errno::Errno;
 use nodewise_model::migrate;
 use nodewise_model::oracle::calls::{self, Process};
 use nodewise_model::policy::set::Policy;
+use nodewise_model::release::Change;
 use rangemap::RangeSet;
 
 use super::call::{Call, EFAULT, EINVAL, Stop};
@@ -135,8 +136,11 @@ impl World {
         let page = address - address % PAGE;
         let absent = if resident.zeros.contains(&address) || vma.backing == Backing::Kernel {
             Some(EFAULT)
-        } else if !resident.pages.contains(&address) || resident.swapped.contains(&address) {
+        } else if resident.swapped.contains(&address) {
             Some(Errno::Enoent.number())
+        } else if !resident.pages.contains(&address) {
+            let is_found = vma.mapping.file.is_some() || self.facts.release.has(Change::AbsentPagesNotFound);
+            Some(if is_found { Errno::Enoent.number() } else { EFAULT })
         } else {
             None
         };

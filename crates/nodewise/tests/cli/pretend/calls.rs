@@ -11,7 +11,7 @@ use nodewise_syscall::{
 };
 
 use super::{SPEC, can_separate, inside, is_inside, on};
-use crate::nodewise::path;
+use crate::nodewise::{path, run};
 use crate::sandbox::has;
 
 fn bind(node: u32) -> MemPolicy {
@@ -105,10 +105,37 @@ fn threads_inside() {
 }
 
 #[test]
+#[ignore = "runs in pretend, started by the test beside it"]
+fn never_touched_pages_inside() {
+    let Some(machine) = is_inside() else { return };
+    let page = pages::page_size();
+    let mut own = NodeBuffer::reserve(Bytes::new(2 * page as u64), PageKind::Small, None).unwrap();
+    own.as_mut_slice()[0] = 1;
+    let never =
+        if machine.contains("before-6.12") { PageLocation::ZeroOrUnmapped } else { PageLocation::NotPresent };
+    assert_eq!(nodes_of(&own), [on_node(0), never]);
+}
+
+#[test]
 fn calls_are_answered_as_on_the_machine() {
     if can_separate() {
         inside(SPEC, "pretend::calls::calls_inside");
         inside(SPEC, "pretend::calls::threads_inside");
+    }
+}
+
+#[test]
+fn never_touched_pages_have_the_answer_of_the_machine_s_release() {
+    if !can_separate() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, kernel) in [("before-6.12.json", "6.11.10"), ("since.json", "6.12.1")] {
+        let mut machine = run(&["show", "--json", "--machine", SPEC]).ok_json();
+        machine["kernel"] = kernel.into();
+        let file = folder.path().join(name);
+        std::fs::write(&file, machine.to_string()).unwrap();
+        inside(file.to_str().unwrap(), "pretend::calls::never_touched_pages_inside");
     }
 }
 
@@ -265,7 +292,7 @@ fn without_answers_the_real_kernel_refuses() {
     let nodes = on("4x(1c 1G)", &["numactl", "--membind=3", "true"]);
     assert_eq!(nodes.code, Some(0), "{}", nodes.stderr);
     let words = ["pretend", "--files-only", "--machine", "(1c 1G) (1c 1G) (1c 1G) (1c 1G)", "--"];
-    let real = crate::nodewise::run(&[&words[..], &["nproc"]].concat()).ok();
+    let real = run(&[&words[..], &["nproc"]].concat()).ok();
     let own = thread::available_parallelism().unwrap().to_string();
     assert_eq!(real.trim(), own);
     let twice = on(SPEC, &[path(), "pretend", "--machine", SPEC, "--", "true"]);
