@@ -14,7 +14,7 @@
 //! # Source
 //! `mpol_misplaced` and `vma_policy_mof` in `mm/mempolicy.c`, `task_numa_work` and
 //! `should_numa_migrate_memory` in `kernel/sched/fair.c`, `migrate_misplaced_folio` in `mm/migrate.c`; 6.10 to
-//! at least 7.2. Which policies let pages move was seen on 6.12; promotion was not.
+//! at least 7.2. Which policies let pages move was seen on 6.12.
 
 pub mod course;
 

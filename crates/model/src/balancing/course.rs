@@ -16,18 +16,22 @@
 //! `kernel/sched/fair.c`, compared with guests of 6.12. From 6.4 on the kernel skips mappings that a thread has not
 //! used, but not in the first two passes; so 6.1 should have the same first pass, which was not tried.
 
+mod promotion;
 mod scan;
 mod touch;
 
 #[cfg(test)]
 mod tests;
 
+use std::iter::from_fn;
 use std::time::Duration;
 
 use nodewise_machine::Bytes;
 use nodewise_stats::quantile;
 use nodewise_stats::random::Random;
 
+pub use promotion::{Promotion, forecast_promotion};
+use scan::{Scan, Scans};
 use touch::Touching;
 
 /// Bytes of a page.
@@ -183,14 +187,22 @@ pub fn forecast(
     times: &[Duration],
     draws: Draws,
 ) -> Vec<ShareLocal> {
+    bands(times, draws, |times, random| play(program, settings, costs, times, random))
+}
+
+/// Plays at ascending times, in seconds, for each draw.
+fn bands(
+    times: &[Duration],
+    draws: Draws,
+    play: impl Fn(&[f64], &mut Random) -> Vec<f64>,
+) -> Vec<ShareLocal> {
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_unstable_by_key(|at| times[*at]);
     let sorted: Vec<f64> = order.iter().map(|at| times[*at].as_secs_f64()).collect();
     let mut shares = vec![Vec::with_capacity(draws.count as usize); times.len()];
     for draw in 0..draws.count.max(1) {
         let mut random = Random::stream(draws.seed, u64::from(draw));
-        let played = play(program, settings, costs, &sorted, &mut random);
-        for (at, share) in order.iter().zip(played) {
+        for (at, share) in order.iter().zip(play(&sorted, &mut random)) {
             shares[*at].push(share);
         }
     }
@@ -208,12 +220,14 @@ fn play(program: &Program, settings: Settings, costs: Costs, times: &[f64], rand
         return vec![1.0; times.len()];
     }
     let end = times.last().copied().unwrap_or_default();
-    let mut scans = scan::first_pass(program, settings, costs, end, random).into_iter().peekable();
+    let mut scans = Scans::start(program, settings, costs, random);
+    let first_pass: Vec<Scan> = from_fn(|| scans.due(end).map(|at| scans.scan(at, 1.0, random))).collect();
+    let mut first_pass = first_pass.into_iter().peekable();
     let mut touching = Touching::start(program, costs, random);
     let room = program.room.map_or(pages, |room| room.get() / PAGE).min(pages);
     let mut shares = Vec::with_capacity(times.len());
     for time in times {
-        while let Some(scan) = scans.next_if(|scan| scan.at <= *time) {
+        while let Some(scan) = first_pass.next_if(|scan| scan.at <= *time) {
             touching.until(scan.at, random);
             touching.mark(scan.pages);
         }

@@ -1,4 +1,4 @@
-//! The first pass over a program's memory: when each window is marked.
+//! Passes over a program's memory: when each window is marked.
 
 use std::ops::Range;
 
@@ -19,11 +19,14 @@ pub(super) struct Scan {
     /// CPU time of the thread when it begins, in seconds since it began to use the memory: until it is done the thread touches
     /// nothing, and what was due meanwhile finds the pages marked.
     pub at: f64,
+    /// How long it takes, in seconds.
+    pub takes: f64,
     /// Pages, the first of the memory being 0.
     pub pages: Range<u64>,
 }
 
 /// The kernel's clock of a thread's scans. Times are seconds of the thread's CPU time.
+#[derive(Clone, Debug)]
 struct Clock {
     /// CPU time that has been accounted for (`node_stamp`).
     stamp: f64,
@@ -35,6 +38,7 @@ struct Clock {
 }
 
 /// Where scans are in the process's memory: below it, or in it.
+#[derive(Clone, Debug)]
 struct Cursor {
     /// Pages below that are not scanned yet.
     below: u64,
@@ -45,6 +49,11 @@ struct Cursor {
 }
 
 impl Cursor {
+    /// Whether the pass has come to the end of the memory.
+    fn is_over(&self) -> bool {
+        self.next >= self.pages
+    }
+
     /// Marks a window: in a first pass all pages are unmarked.
     fn scan(&mut self, window: u64) -> Range<u64> {
         let skipped = self.below.min(window);
@@ -58,66 +67,125 @@ impl Cursor {
     }
 }
 
-/// The scans of the first pass that begin before a time.
-pub(super) fn first_pass(
-    program: &Program,
-    settings: Settings,
-    costs: Costs,
-    end: f64,
-    random: &mut Random,
-) -> Vec<Scan> {
-    let tick = costs.tick.as_secs_f64().max(1e-6);
-    let share = program.cpu_share.clamp(1e-6, 1.0);
-    let delay = settings.delay.as_secs_f64();
-    // The thread starts between two ticks.
-    let phase = random.unit() * tick;
-    let drawn = random.below(ALIGNED);
-    let pages = program.pages();
-    let below = program.below.get() / PAGE;
-    let resident = pages.saturating_add(below).max(program.resident.get() / PAGE);
-    let first = program.first_page.unwrap_or(drawn) % ALIGNED;
-    let mut cursor = Cursor { below, first, next: 0, pages };
-    let mut clock = match program.thread {
-        Thread::Forked => Clock { stamp: 0.0, period: delay, next: None },
-        Thread::Spawned => Clock { stamp: YIELDS * tick, period: delay, next: None },
-        // Times in jiffies are those of the tick before.
-        Thread::Started => Clock { stamp: YIELDS * tick, period: delay, next: Some(delay + phase - tick) },
-    };
-    let mut scans = Vec::new();
-    let before = program.before.as_secs_f64();
-    let end = before + end;
-    let mut spent = before;
-    while cursor.next < pages {
-        // The first tick at which more CPU time than a period has gone by.
-        let due = (clock.stamp + clock.period).max(spent);
-        let now = (((due - phase) / tick).floor() + 1.0).max(0.0) * tick + phase;
-        if now > end {
-            break;
-        }
-        spent = now;
-        let period = clock.period;
-        if clock.stamp == 0.0 {
-            clock.period = settings.first_period(resident).as_secs_f64();
-        }
-        clock.stamp += period;
-        let wall = now / share;
-        match clock.next {
-            None => clock.next = Some(wall + delay),
-            // Half a tick for what is lost in adding.
-            Some(next) if wall + tick / 2.0 < next => {}
-            Some(_) => {
-                clock.next = Some(wall + clock.period);
-                clock.stamp += YIELDS * tick;
-                let range = cursor.scan(settings.window());
-                let [least, most] = costs.mark.map(|mark| mark.as_secs_f64());
-                let mark = least + random.unit() * (most - least).max(0.0);
-                let cost = (range.end - range.start) as f64 * mark;
-                // The kernel sees no more of its own time than whole ticks.
-                clock.stamp += RESTS * (cost / tick).floor() * tick;
-                spent += cost;
-                scans.push(Scan { at: now - before, pages: range });
-            }
+/// The scans of a program, from the start of its thread. All times but those of the clock are seconds of CPU time since it began to
+/// use the memory.
+#[derive(Clone, Debug)]
+pub(super) struct Scans {
+    clock: Clock,
+    cursor: Cursor,
+    tick: f64,
+    /// The thread starts so long after a tick.
+    phase: f64,
+    /// The part of the time that the thread has a CPU.
+    share: f64,
+    delay: f64,
+    window: u64,
+    /// The time between two scans of a process that was forked, once the first has been tried.
+    first_period: f64,
+    mark: [f64; 2],
+    /// CPU time before the memory was used, and until now.
+    before: f64,
+    spent: f64,
+}
+
+impl Scans {
+    pub(super) fn start(program: &Program, settings: Settings, costs: Costs, random: &mut Random) -> Self {
+        let tick = costs.tick.as_secs_f64().max(1e-6);
+        let delay = settings.delay.as_secs_f64();
+        // The thread starts between two ticks.
+        let phase = random.unit() * tick;
+        let drawn = random.below(ALIGNED);
+        let (pages, below) = (program.pages(), program.below.get() / PAGE);
+        let resident = pages.saturating_add(below).max(program.resident.get() / PAGE);
+        let first = program.first_page.unwrap_or(drawn) % ALIGNED;
+        let before = program.before.as_secs_f64();
+        Self {
+            clock: match program.thread {
+                Thread::Forked => Clock { stamp: 0.0, period: delay, next: None },
+                Thread::Spawned => Clock { stamp: YIELDS * tick, period: delay, next: None },
+                // Times in jiffies are those of the tick before.
+                Thread::Started => {
+                    Clock { stamp: YIELDS * tick, period: delay, next: Some(delay + phase - tick) }
+                }
+            },
+            cursor: Cursor { below, first, next: 0, pages },
+            tick,
+            phase,
+            share: program.cpu_share.clamp(1e-6, 1.0),
+            delay,
+            window: settings.window(),
+            first_period: settings.first_period(resident).as_secs_f64(),
+            mark: costs.mark.map(|mark| mark.as_secs_f64()),
+            before,
+            spent: before,
         }
     }
-    scans
+
+    /// Whether all memory has been marked since the pass began.
+    pub(super) fn is_over(&self) -> bool {
+        self.cursor.is_over()
+    }
+
+    /// Begins a pass: `below` is what is scanned before the memory.
+    pub(super) fn begin_pass(&mut self, below: u64) {
+        self.cursor.below = below;
+        self.cursor.next = 0;
+    }
+
+    /// When the next scan begins, if that is before a time and in this pass.
+    pub(super) fn due(&mut self, end: f64) -> Option<f64> {
+        let tick = self.tick;
+        while !self.cursor.is_over() {
+            // The first tick at which more CPU time than a period has gone by.
+            let due = (self.clock.stamp + self.clock.period).max(self.spent);
+            let now = (((due - self.phase) / tick).floor() + 1.0).max(0.0) * tick + self.phase;
+            if now > self.before + end {
+                break;
+            }
+            let wall = now / self.share;
+            match self.clock.next {
+                // Half a tick for what is lost in adding.
+                Some(next) if wall + tick / 2.0 >= next => return Some(now - self.before),
+                Some(_) => {}
+                None => self.clock.next = Some(wall + self.delay),
+            }
+            self.try_at(now);
+        }
+        None
+    }
+
+    /// A tick at which the time for a scan may have come.
+    fn try_at(&mut self, now: f64) {
+        self.spent = now;
+        let period = self.clock.period;
+        if self.clock.stamp == 0.0 {
+            self.clock.period = self.first_period;
+        }
+        self.clock.stamp += period;
+    }
+
+    /// The scan that is due at a time; `unmarked` is the part of the window's pages that are to be marked.
+    pub(super) fn scan(&mut self, at: f64, unmarked: f64, random: &mut Random) -> Scan {
+        let (now, tick) = (at + self.before, self.tick);
+        self.try_at(now);
+        let clock = &mut self.clock;
+        clock.next = Some(now / self.share + clock.period);
+        clock.stamp += YIELDS * tick;
+        let range = self.cursor.scan(self.window);
+        let [least, most] = self.mark;
+        let mark = least + random.unit() * (most - least).max(0.0);
+        let takes = (range.end - range.start) as f64 * unmarked * mark;
+        // The kernel sees no more of its own time than whole ticks.
+        clock.stamp += RESTS * (takes / tick).floor() * tick;
+        self.spent += takes;
+        Scan { at, takes, pages: range }
+    }
+
+    /// Doubles the time between scans, up to a most, and puts the next one off by it: after a pass in which no page was used by
+    /// others or was local (`update_task_scan_period`).
+    pub(super) fn slow_down(&mut self, at: f64, most: f64) {
+        let tick = ((at + self.before - self.phase) / self.tick).floor() * self.tick + self.phase;
+        self.clock.period = (self.clock.period * 2.0).min(most.max(self.clock.period));
+        self.clock.next = Some(tick / self.share + self.clock.period);
+    }
 }

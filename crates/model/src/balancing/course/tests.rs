@@ -174,6 +174,70 @@ fn the_same_seed_gives_the_same_band() {
     assert_ne!(band(3), band(4));
 }
 
+const SLOW: Program =
+    Program { memory: Bytes::from_mib(32), pattern: Pattern::Uniform, touches_per_s: [2048.0; 2], ..PROGRAM };
+
+fn promoted(program: &Program, promotion: Promotion, times: &[f64]) -> Vec<ShareLocal> {
+    let draws = Draws { count: 200, seed: 3 };
+    forecast_promotion(program, promotion, Settings::KERNEL, Costs::NONE, &seconds(times), draws).unwrap()
+}
+
+/// A threshold that is known.
+fn hot(millis: u64) -> Promotion {
+    Promotion { hot: [Duration::from_millis(millis); 2], ..Promotion::KERNEL }
+}
+
+#[test]
+fn pages_that_are_touched_soon_after_their_mark_are_promoted() {
+    // A quarter of the pages is touched in a second: 1 - e^-0.25 of them once at least.
+    let first = 1.0 - (-0.25_f64).exp();
+    let shares = promoted(&SLOW, hot(1000), &[0.9, 2.1, 2.9]);
+    assert_eq!(shares[0].high, 0.0);
+    for share in &shares[1..] {
+        assert!((share.median - first).abs() < 0.003, "{share:?}, expected {first}");
+        assert!(share.high - share.low < 0.01, "{share:?}");
+    }
+    // With all the time that there is, as many as follow a CPU without a threshold.
+    let patient = promoted(&SLOW, hot(1_000_000), &[5.0])[0];
+    let followed = forecast(&SLOW, Settings::KERNEL, Costs::NONE, &seconds(&[5.0]), DRAWS)[0];
+    assert!((patient.median - followed.median).abs() < 0.003, "{patient:?} {followed:?}");
+}
+
+#[test]
+fn the_time_between_passes_doubles_while_pages_are_promoted() {
+    // Scans after 1, 3, 7, 15 seconds, or one try later: each time a part of what is unmarked.
+    let times = [2.5, 3.0, 4.5, 6.9, 9.5, 12.9];
+    let medians: Vec<f64> = promoted(&SLOW, hot(1000), &times).iter().map(|share| share.median).collect();
+    assert!(medians[0] == medians[1] && medians[2] > medians[1] + 0.03, "{medians:?}");
+    assert!(medians[3] == medians[2] && medians[4] > medians[3] + 0.03, "{medians:?}");
+    // The third pass is the last before 15 seconds, but in draws where a try came too soon.
+    assert!(medians[5] < medians[4] + 0.005, "{medians:?}");
+    // A pass in which nothing is promoted is followed by the next without delay.
+    let none = Program { room: Some(Bytes::new(0)), ..SLOW };
+    assert_eq!(promoted(&none, hot(1000), &[60.0])[0].high, 0.0);
+}
+
+#[test]
+fn no_more_pages_are_promoted_than_the_limit_lets_through() {
+    let promotion = Promotion { pages_per_s: 256, ..hot(1_000_000) };
+    let shares = promoted(&SLOW, promotion, &[1.9, 2.9, 3.9]);
+    for (share, seconds) in shares.iter().zip([1.0, 2.0, 3.0]) {
+        let expected = 256.0 * seconds / 8192.0;
+        let lag = (LAG_OF_COUNTERS * seconds + 1.0) / 8192.0;
+        assert!((share.median - expected).abs() < lag, "{share:?}, expected {expected}");
+    }
+}
+
+/// Pages that counters of a node may lack, for a second.
+const LAG_OF_COUNTERS: f64 = 16.0;
+
+#[test]
+fn a_sweep_has_no_forecast_of_promotion() {
+    let sweep = Program { pattern: Pattern::Sweep, ..SLOW };
+    let times = seconds(&[1.0]);
+    assert!(forecast_promotion(&sweep, hot(1000), Settings::KERNEL, Costs::NONE, &times, DRAWS).is_none());
+}
+
 fn programs() -> impl Strategy<Value = Program> {
     let thread = prop_oneof![Just(Thread::Forked), Just(Thread::Spawned), Just(Thread::Started)];
     let pattern = prop_oneof![Just(Pattern::Uniform), Just(Pattern::Sweep)];
@@ -217,6 +281,17 @@ proptest! {
         let shares =
             forecast(&program, settings, Costs { tick, mark: [mark, mark * 2], fault }, &times, Draws { count: 3, seed });
         prop_assert_eq!(shares.len(), times.len());
+        let promotion =
+            Promotion { hot: [delay, period].map(Duration::from_millis), pages_per_s: size, period_max: settings.delay };
+        // Without a delay windows may be marked at each tick.
+        let soon: Vec<Duration> = times.iter().map(|time| *time / 16).collect();
+        let uniform = Program { pattern: Pattern::Uniform, ..program };
+        let costs = Costs { tick, mark: [mark, mark * 2], fault };
+        let promoted =
+            forecast_promotion(&uniform, promotion, settings, costs, &soon, Draws { count: 2, seed }).unwrap();
+        for share in &promoted {
+            prop_assert!(0.0 <= share.low && share.low <= share.high && share.high <= 1.0, "{share:?}");
+        }
         let mut sorted = shares.clone();
         sorted.sort_by_key(|share| share.at);
         for share in &sorted {
