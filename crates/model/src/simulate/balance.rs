@@ -12,7 +12,9 @@ use super::Simulation;
 use super::act::MemoryUse;
 use super::program::{Id, ObjectKind};
 use super::step::{LocalAfter, Step};
-use crate::balancing::course::{Costs, Draws, Program, Settings, Thread, forecast};
+use crate::balancing::course::{
+    Costs, Draws, Program, Promotion, Settings, Thread, forecast, forecast_promotion,
+};
 use crate::balancing::{Balancing, User};
 use crate::memory::ZoneState;
 use crate::zones::ZoneKind;
@@ -28,8 +30,19 @@ impl Simulation {
     /// A program runs, and uses its memory in some way.
     pub(super) fn balance_for(&mut self, id: Id, usage: MemoryUse) -> Step {
         let mut step = self.balance(id);
-        if step.moved > 0 && step.promoted == 0 && self.memory.page_bytes() == PAGE {
-            step.local_after = Some(local_after(step.moved, self.placement(id).pages(), usage));
+        // What the fast node has no room to spare for is promoted once it is hot.
+        let hot = if self.balancing.promotes { self.balance_pages(id, true) } else { Step::default() };
+        let way = match [step.promoted > 0, hot.promoted > 0] {
+            [_, false] => Way::Touched,
+            [false, true] => Way::Hot,
+            [true, true] => Way::Either,
+        };
+        step.moved += hot.moved;
+        step.promoted += hot.promoted;
+        // With both bits of the setting fast pages are marked as well, which changes the pace of scans.
+        let is_known = step.promoted == 0 || !self.balancing.places;
+        if step.moved > 0 && is_known && self.memory.page_bytes() == PAGE {
+            step.local_after = local_after(step.moved, self.placement(id).pages(), usage, way);
         }
         step
     }
@@ -38,6 +51,14 @@ impl Simulation {
     pub(super) fn balance(&mut self, id: Id) -> Step {
         let mut step = Step::default();
         self.kswapd(&mut step);
+        let Step { moved, promoted, .. } = self.balance_pages(id, false);
+        (step.moved, step.promoted) = (step.moved + moved, step.promoted + promoted);
+        step
+    }
+
+    /// Pages of a program that follow its CPU, or are promoted.
+    fn balance_pages(&mut self, id: Id, is_hot: bool) -> Step {
+        let mut step = Step::default();
         let Some(tiers) = self.tiers.clone().filter(|_| self.balancing != Balancing::OFF) else {
             return step;
         };
@@ -50,7 +71,7 @@ impl Simulation {
             for (part, policy) in self.policies(id, object, pages) {
                 self.carve(object, &part);
                 let balancing = self.balancing;
-                let user = User { policy: &policy, cpu_node, allowed: &allowed, is_hot: false };
+                let user = User { policy: &policy, cpu_node, allowed: &allowed, is_hot };
                 // Pages that several programs use go to and fro, or stay: that is not said.
                 let found = self.objects.get_mut(&object);
                 let own = found.map(|found| found.movable((id, false), &part, &self.family));
@@ -92,8 +113,20 @@ impl Simulation {
     }
 }
 
-/// The part of pages that follow their CPU that has done so after a time, of a program with so much memory in all.
-fn local_after(moved: u64, resident: u64, usage: MemoryUse) -> LocalAfter {
+/// What makes a page move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// A touch after its mark.
+    Touched,
+    /// One soon after it.
+    Hot,
+    /// The first while there is room to spare, then the second.
+    Either,
+}
+
+/// The part of pages that follow their CPU that has done so after a time, of a program with so much memory in all; `None` where
+/// that is not known.
+fn local_after(moved: u64, resident: u64, usage: MemoryUse, way: Way) -> Option<LocalAfter> {
     let part = moved as f64 / resident.max(moved) as f64;
     let program = |thread| Program {
         memory: Bytes::new(moved.saturating_mul(PAGE)),
@@ -112,17 +145,22 @@ fn local_after(moved: u64, resident: u64, usage: MemoryUse) -> LocalAfter {
         cpu_share: 1.0,
         room: None,
     };
-    let shares: Vec<_> = STARTS
-        .iter()
-        .flat_map(|thread| {
-            forecast(&program(*thread), Settings::KERNEL, Costs::ASSUMED, &[usage.time], DRAWS)
-        })
-        .collect();
+    let (settings, costs, times) = (Settings::KERNEL, Costs::ASSUMED, [usage.time]);
+    let mut shares = Vec::new();
+    for thread in STARTS {
+        let program = program(thread);
+        if way != Way::Hot {
+            shares.extend(forecast(&program, settings, costs, &times, DRAWS));
+        }
+        if way != Way::Touched {
+            shares.extend(forecast_promotion(&program, Promotion::KERNEL, settings, costs, &times, DRAWS)?);
+        }
+    }
     let low = shares.iter().map(|share| share.low).fold(1.0, f64::min);
     let high = shares.iter().map(|share| share.high).fold(0.0, f64::max);
-    LocalAfter {
+    Some(LocalAfter {
         time: usage.time,
         low_permille: (low * 1000.0).floor() as u16,
         high_permille: (high * 1000.0).ceil() as u16,
-    }
+    })
 }

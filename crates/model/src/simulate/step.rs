@@ -98,7 +98,7 @@ pub struct Step {
     pub moved: u64,
     /// Those of them that went up to faster memory.
     pub promoted: u64,
-    /// Where a time was given and pages of 4 KiB were moved, and none of them promoted.
+    /// Where a time was given and pages of 4 KiB were moved; of promoted ones where `numa_balancing` is 2 and touches are at random.
     pub local_after: Option<LocalAfter>,
     /// Pages that were to move and stay, for want of room or since others have them too.
     pub stayed: u64,

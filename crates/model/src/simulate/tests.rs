@@ -408,6 +408,41 @@ fn a_forecast_says_how_much_of_what_follows_has_done_so() {
 }
 
 #[test]
+fn what_is_promoted_has_a_forecast_by_the_room_of_the_fast_node() {
+    let after = |setting, taken| {
+        let slow = "(1c 8G) (8G); dist=10,20/20,10; access=0>0:80ns/100G; access=0>1:250ns/30G";
+        let mut simulation = simulation_on(slow, Release::REFERENCE);
+        simulation.balancing = Balancing::from_setting(setting);
+        let usage = MemoryUse {
+            time: std::time::Duration::from_secs(10),
+            touches_per_s: [30_000; 2],
+            pattern: crate::balancing::course::Pattern::Uniform,
+        };
+        let half = Mapping { pages: GIB / 2, ..mapping("heap", 1, Backing::Small) };
+        let steps = [
+            ("b", start("bind:0")),
+            ("b", allocate("heap", taken)),
+            ("a", start("bind:1")),
+            ("a", Act::Allocate(half)),
+            ("a", Act::SetPolicy(MemPolicy::DEFAULT)),
+            ("a", Act::BalanceFor(usage)),
+        ];
+        let step = play(&mut simulation, &steps).pop().unwrap();
+        let after = step.local_after.map(|after| (after.low_permille, after.high_permille));
+        (step.moved, step.promoted, after)
+    };
+    let half = GIB / 2;
+    let (_, _, followed) = after(1, 1);
+    // With room to spare each touch promotes; without it pages have to be hot.
+    assert_eq!(after(2, 1), (half, half, followed));
+    let (moved, promoted, hot) = after(2, 7);
+    assert_eq!((moved, promoted), (half, half));
+    let (hot, followed) = (hot.unwrap(), followed.unwrap());
+    assert!(0 < hot.0 && hot.0 < hot.1 && hot.1 < followed.0, "{hot:?} {followed:?}");
+    assert_eq!(after(3, 7), (half, half, None), "fast pages are marked as well");
+}
+
+#[test]
 fn the_cost_of_a_step_is_that_of_its_runs_and_not_of_its_pages() {
     // 1 TiB over four nodes, and everything that can be done with it: no extent is cut up.
     let mut simulation = simulation_on("4x(8c 512G); dist=21", Release::REFERENCE).with_swap(GIB << 10);
