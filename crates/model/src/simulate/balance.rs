@@ -113,7 +113,7 @@ impl Simulation {
     }
 }
 
-/// What makes a page move.
+/// The touch that moves a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// A touch after its mark.

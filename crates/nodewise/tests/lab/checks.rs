@@ -287,6 +287,12 @@ const COURSE: &[(&str, Check)] = &[
     ("a_thread_rests_after_a_long_scan_as_in_the_model", course::rests),
 ];
 
+/// The same of memory of a slower tier.
+const TIER_COURSE: &[(&str, Check)] = &[
+    ("hot_pages_are_promoted_in_the_bands_of_the_model", course::promoted),
+    ("as_much_is_promoted_as_the_limit_lets_through", course::limited),
+];
+
 /// On a machine with memory that came online as movable.
 const MOVABLE: &[(&str, Check)] = &[
     ("a_node_for_programs_only_is_found_and_shared", sick::memory::movable_only),
@@ -431,8 +437,9 @@ pub enum Extent {
     Policies,
     /// Those of managers of placement, alone.
     Managed,
-    /// Those of memory that follows its program, alone.
+    /// Those of memory that follows its program, or is promoted, alone.
     Course,
+    TierCourse,
     /// Those of rules about memory that is movable or offline, about devices, about tiers, and about firmware, each alone.
     Movable,
     Devices,
@@ -474,6 +481,7 @@ const EXTENTS: &[(Extent, &str, &[Checks])] = &[
     (Extent::Policies, "policies", &[POLICIES]),
     (Extent::Managed, "managed", &[MANAGED]),
     (Extent::Course, "course", &[COURSE]),
+    (Extent::TierCourse, "tier-course", &[TIER_COURSE]),
     (Extent::Movable, "movable", &[MOVABLE]),
     (Extent::Devices, "devices", &[DEVICES]),
     (Extent::Tiers, "tiers", &[TIERS]),

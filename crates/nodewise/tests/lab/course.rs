@@ -4,9 +4,9 @@
 use std::io::BufRead as _;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
+use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_stats::random::Random;
-use nodewise_syscall::{NodeBuffer, PageKind, Task, affinity};
+use nodewise_syscall::{NodeBuffer, PageKind, Task, affinity, mempolicy};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -23,8 +23,9 @@ const PAGE: usize = 4096;
 /// The words behind [`PROGRAM`].
 pub struct Words {
     pub kib: u64,
-    /// The CPU that touches the memory first, and the one that works with it.
-    pub cpus: [CpuId; 2],
+    /// The node that has the memory, and the CPU that works with it.
+    pub memory: NodeId,
+    pub cpu: CpuId,
     /// Whether a thread is started for the work.
     pub is_started: bool,
     pub sweeps: bool,
@@ -38,9 +39,8 @@ pub struct Words {
 impl Words {
     pub fn write(&self) -> Vec<String> {
         let times: Vec<String> = self.times.iter().map(|time| time.as_millis().to_string()).collect();
-        let [first, second] = self.cpus.map(|cpu| cpu.to_string());
         let switches = [self.is_started, self.sweeps].map(|is| is.to_string());
-        [PROGRAM.to_owned(), self.kib.to_string(), first, second]
+        [PROGRAM.to_owned(), self.kib.to_string(), self.memory.to_string(), self.cpu.to_string()]
             .into_iter()
             .chain(switches)
             .chain([self.rate.to_string(), self.seed.to_string(), times.join("+")])
@@ -48,11 +48,11 @@ impl Words {
     }
 
     fn read(words: &[String]) -> Self {
-        let cpu = |at: usize| CpuId::new(words[at].parse().expect("a CPU"));
         let millis = |text: &str| Duration::from_millis(text.parse().expect("a time"));
         Self {
             kib: words[0].parse().expect("a size"),
-            cpus: [cpu(1), cpu(2)],
+            memory: NodeId::new(words[1].parse().expect("a node")),
+            cpu: CpuId::new(words[2].parse().expect("a CPU")),
             is_started: words[3] == "true",
             sweeps: words[4] == "true",
             rate: words[5].parse().expect("a rate"),
@@ -88,9 +88,12 @@ fn wait(line: &dyn std::fmt::Display) {
 /// Takes memory, prints a line, and works once it reads one. It waits again at each time, so that its pages can be counted.
 pub fn run(words: &[String]) {
     let words = Words::read(words);
-    run_on(words.cpus[0]);
+    run_on(words.cpu);
+    // The policy of the thread does not stay with its pages: balancing may move them.
+    let bound = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([words.memory]));
+    mempolicy::set_thread_policy(&bound).expect("the node has memory");
     let buffer = NodeBuffer::new(Bytes::from_kib(words.kib), PageKind::Small, None).expect("memory");
-    run_on(words.cpus[1]);
+    mempolicy::set_thread_policy(&MemPolicy::DEFAULT).expect("no policy");
     let (_, here) = affinity::current_cpu().expect("the CPU is known");
     // The period of the first scans follows from what is resident then: by the end there is more. A thread's stack comes later.
     let address = buffer.address();
@@ -101,7 +104,7 @@ pub fn run(words: &[String]) {
     if words.is_started {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                run_on(words.cpus[1]);
+                run_on(words.cpu);
                 work(&words, &buffer, Duration::ZERO, sizes);
             });
         });

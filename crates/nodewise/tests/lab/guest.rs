@@ -137,7 +137,8 @@ impl Plan {
         let moving = self.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
         // Each check of managers has one length; the guest has four of them.
         let managed = self.length.unwrap_or_default() * 5;
-        let course = if self.checks == Extent::Course { COURSE } else { Duration::ZERO };
+        let is_course = matches!(self.checks, Extent::Course | Extent::TierCourse);
+        let course = if is_course { COURSE } else { Duration::ZERO };
         Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving) + managed + course
     }
 

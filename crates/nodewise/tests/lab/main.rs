@@ -73,6 +73,9 @@ const MANAGED: &str = "4x(2c 1G); dist=20";
 /// of the instructions it executes, 32 ns for each: a busy host changes nothing, and a scan of so much memory always takes as long.
 const COURSE: (&str, &str) = ("2x(1c 512M); dist=20", "-icount shift=5,sleep=off");
 
+/// The same with memory of a slower tier.
+const TIER_COURSE: &str = "(2c 512M) (512M); dist=10,20/20,10; access=0>0:80ns/100G; access=0>1:250ns/30G";
+
 /// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
 /// drawn from. Two are cut into emulated nodes, two have a window for CXL memory, three a slower tier:
 /// the test of this table says so. `cargo xtask lab-soak --machines N` draws others.
@@ -179,13 +182,20 @@ fn main() {
         let plan = Plan { length: Some(length), ..Plan::new(Arch::X86, MANAGED, Extent::Managed) };
         Guest::new("managed".to_owned(), plan, choice(fixed_kernel), tells_times)
     });
-    let course = options.iter().any(|word| word == "--courses").then(|| {
-        let plan = Plan { qemu: Some(COURSE.1.to_owned()), ..Plan::new(Arch::X86, COURSE.0, Extent::Course) };
-        Guest::new("course".to_owned(), plan, choice(fixed_kernel), tells_times)
+    let courses = [("course", COURSE.0, Extent::Course), ("tier-course", TIER_COURSE, Extent::TierCourse)];
+    let courses = courses.into_iter().filter(|_| options.iter().any(|word| word == "--courses"));
+    let courses = courses.map(|(name, machine, extent)| {
+        let plan = Plan { qemu: Some(COURSE.1.to_owned()), ..Plan::new(Arch::X86, machine, extent) };
+        Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
-    let guests =
-        fixed.chain([plugged, cached]).chain(drawn).chain(migration).chain(sick).chain(managed).chain(course);
+    let guests = fixed
+        .chain([plugged, cached])
+        .chain(drawn)
+        .chain(migration)
+        .chain(sick)
+        .chain(managed)
+        .chain(courses);
     let guests = guests.map(|guest| wanted(guest, &arguments, parts.as_deref()));
     let mut trials: Vec<(usize, Trial)> =
         guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();

@@ -22,7 +22,7 @@ use super::scan::Scans;
 use super::touch::untouched;
 use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, bands};
 
-/// Parts of a scan that are told apart by when their pages were marked.
+/// Parts of a scan that are kept apart by when their pages were marked.
 const PARTS: u64 = 8;
 /// Candidates that the counter of a node may lack, of each CPU, where it has 512 MiB (`calculate_normal_threshold`).
 const LAG: u64 = 16;
@@ -90,7 +90,7 @@ struct Memory {
     promoted: u64,
 }
 
-/// What may be promoted within a second.
+/// The pages that may be promoted within a second.
 struct Limit {
     pages_per_s: u64,
     /// From the end of this second on the next candidate begins another.
@@ -232,7 +232,7 @@ fn play(
             memory.promoted += promoted;
             if promoted > 0 && is_new_pass {
                 is_new_pass = false;
-                // The first of so many in this time; what was due during a scan comes after it.
+                // The first of them in this time; what was due during a scan comes after it.
                 let part = 1.0 - (random.unit().ln() / promoted as f64).exp();
                 let first = (now + (end - now) * part).max(scanned).min(end);
                 // Until then tries have found that the time has not come.

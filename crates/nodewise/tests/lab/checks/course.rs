@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_model::balancing::course::{
-    Costs, Draws, Pattern, Program, Settings, ShareLocal, Thread, forecast,
+    Costs, Draws, Pattern, Program, Promotion, Settings, ShareLocal, Thread, forecast, forecast_promotion,
 };
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ use crate::nodewise::Context;
 use crate::setting::Setting;
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+const PROMOTION_LIMIT: &str = "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps";
 /// Runs of a case.
 const RUNS: usize = 30;
 /// Runs that have to be in the band of a time: nine of ten, as many as an exact model has on average.
@@ -39,6 +40,8 @@ struct Case {
     times: [u64; 3],
     /// The seed of its first run: two cases with the same draws of pages would both be off to the same side.
     seed: u64,
+    /// Whether the memory is of a slower tier, and what is promoted.
+    promotion: Option<Promotion>,
 }
 
 const fn settings(delay: u64, period: u64, mebibytes: u64) -> Settings {
@@ -58,6 +61,7 @@ const AT_RANDOM: Case = Case {
     touches_per_s: 750.0,
     times: [2, 6, 12],
     seed: 0,
+    promotion: None,
 };
 const WINDOWS: Case = Case {
     name: "windows of 2 MiB, thread, sweep",
@@ -68,6 +72,7 @@ const WINDOWS: Case = Case {
     touches_per_s: 2000.0,
     times: [1, 2, 4],
     seed: 100,
+    promotion: None,
 };
 const FORKED: Case = Case {
     name: "windows of 4 MiB, forked, random",
@@ -78,6 +83,7 @@ const FORKED: Case = Case {
     touches_per_s: 1500.0,
     times: [1, 2, 4],
     seed: 200,
+    promotion: None,
 };
 const SPAWNED: Case =
     Case { name: "windows of 4 MiB, spawned, random", thread: Thread::Spawned, seed: 300, ..FORKED };
@@ -98,6 +104,29 @@ const SHORT: Case = Case {
     touches_per_s: 300.0,
     times: [2, 4, 8],
     seed: 0,
+    promotion: None,
+};
+
+/// The threshold of the cases of promotion. It begins again when promotion is switched on, and would move after an hour.
+const PROMOTION: Promotion = Promotion {
+    hot: [Duration::from_millis(800); 2],
+    pages_per_s: Promotion::KERNEL.pages_per_s,
+    period_max: Duration::from_secs(3600),
+};
+const PROMOTED: Case = Case {
+    name: "kernel's settings, thread, hot pages of a slower tier",
+    touches_per_s: 1500.0,
+    // After the hot time of each pass: while pages are counted it goes on, and the program does not.
+    times: [3, 7, 11],
+    seed: 500,
+    promotion: Some(PROMOTION),
+    ..AT_RANDOM
+};
+const LIMITED: Case = Case {
+    name: "kernel's settings, thread, 1 MiB of a slower tier a second",
+    seed: 600,
+    promotion: Some(Promotion { pages_per_s: 256, ..PROMOTION }),
+    ..PROMOTED
 };
 
 /// A run of a case: the model's program, with what is known of this run, and pages that were local at each time.
@@ -128,6 +157,25 @@ pub fn spawned(context: &Context) -> Result<(), String> {
 
 pub fn rests(context: &Context) -> Result<(), String> {
     all(context, &RESTS)
+}
+
+pub fn promoted(context: &Context) -> Result<(), String> {
+    promotions(context, &PROMOTED)
+}
+
+pub fn limited(context: &Context) -> Result<(), String> {
+    promotions(context, &LIMITED)
+}
+
+/// A case of promotion, with the settings that it needs.
+fn promotions(context: &Context, case: &Case) -> Result<(), String> {
+    mount_debugfs();
+    let promotion = case.promotion.ok_or("no promotion")?;
+    let pace = |name: &str, value: u64| Setting::with(format!("{PACE}/{name}"), &value.to_string());
+    let _hot = pace("hot_threshold_ms", promotion.hot[0].as_millis() as u64)?;
+    let _longest = pace("scan_period_max_ms", promotion.period_max.as_millis() as u64)?;
+    let _limit = Setting::with(PROMOTION_LIMIT, &(promotion.pages_per_s >> 8).to_string())?;
+    all(context, case)
 }
 
 /// A program for each CPU, at once; all but one of them in the bands at each time.
@@ -165,24 +213,23 @@ fn set(settings: Settings) -> Result<Vec<Setting>, String> {
     values.iter().map(|(name, value)| Setting::with(format!("{PACE}/{name}"), &value.to_string())).collect()
 }
 
-/// For each CPU, one that has the memory of another node, and it.
-fn pairs(context: &Context) -> Vec<[CpuId; 2]> {
-    let nodes = context.seen.nodes_with_cpus().intersection(&context.seen.nodes_with_memory());
+/// For each CPU, a node whose memory is not its own, and it.
+fn pairs(context: &Context) -> Vec<(NodeId, CpuId)> {
+    let nodes = context.seen.nodes_with_memory();
     let next = nodes.iter().skip(1).chain(nodes.first());
     let pairs = nodes.iter().zip(next).flat_map(|(near, far)| {
-        let first = context.seen.cpus_of(far).first();
-        let all = context.seen.cpus_of(near);
-        all.iter().filter_map(|cpu| Some([first?, cpu])).collect::<Vec<_>>()
+        let cpus = context.seen.cpus_of(near);
+        cpus.iter().map(|cpu| (far, cpu)).collect::<Vec<_>>()
     });
     pairs.collect()
 }
 
 /// Runs of a case at the same time, on these CPUs.
-fn play(case: &Case, pairs: &[[CpuId; 2]], first_seed: u64) -> Result<Vec<Run>, String> {
+fn play(case: &Case, pairs: &[(NodeId, CpuId)], first_seed: u64) -> Result<Vec<Run>, String> {
     let balancing = Setting::with(BALANCING, "0")?;
-    let started = (first_seed..).zip(pairs).map(|(seed, cpus)| Started::new(case, *cpus, seed));
+    let started = (first_seed..).zip(pairs).map(|(seed, pair)| Started::new(case, *pair, seed));
     let mut programs = started.collect::<Result<Vec<Started>, String>>()?;
-    balancing.set("1")?;
+    balancing.set(if case.promotion.is_some() { "2" } else { "1" })?;
     programs.iter_mut().try_for_each(Started::go)?;
     for _ in case.times {
         programs.iter_mut().try_for_each(Started::count)?;
@@ -203,10 +250,11 @@ struct Started {
 }
 
 impl Started {
-    fn new(case: &Case, cpus: [CpuId; 2], seed: u64) -> Result<Self, String> {
+    fn new(case: &Case, (memory, cpu): (NodeId, CpuId), seed: u64) -> Result<Self, String> {
         let words = Words {
             kib: case.mebibytes << 10,
-            cpus,
+            memory,
+            cpu,
             is_started: case.thread == Thread::Started,
             sweeps: case.pattern == Pattern::Sweep,
             rate: case.touches_per_s,
@@ -309,9 +357,12 @@ fn judge(case: &Case, runs: &[Run], costs: Costs, off: f64, least: usize) -> Res
     let bands_of = |run: &Run| {
         let [slow, fast] = run.program.touches_per_s;
         let program = Program { touches_per_s: [slow * (1.0 - off), fast * (1.0 + off)], ..run.program };
-        forecast(&program, case.settings, costs, &times, DRAWS)
+        let followed = || Some(forecast(&program, case.settings, costs, &times, DRAWS));
+        let promoted =
+            |promotion| forecast_promotion(&program, promotion, case.settings, costs, &times, DRAWS);
+        case.promotion.map_or_else(followed, promoted).ok_or("a sweep, which has no forecast of promotion")
     };
-    let bands: Vec<Vec<ShareLocal>> = runs.iter().map(bands_of).collect();
+    let bands = runs.iter().map(bands_of).collect::<Result<Vec<Vec<ShareLocal>>, _>>()?;
     let begin = runs.iter().map(|run| run.begin).max().unwrap_or_default();
     let behind = runs.iter().map(|run| run.behind).max().unwrap_or_default();
     let [low, high] = costs.mark;
