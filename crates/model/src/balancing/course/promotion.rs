@@ -104,8 +104,9 @@ impl Limit {
         if candidates > 0 && now >= self.end {
             // Times are whole ticks, and more than a second has to go by.
             self.end = now + 1.0 + tick;
-            let lag = |random: &mut Random| random.below(LAG + 1);
-            self.left = (self.pages_per_s + lag(random)).saturating_sub(lag(random)).max(1);
+            // The counter moves on when a CPU has as many as it may lack and one more; at the start it lacks any number of them.
+            let seen = self.pages_per_s.max(1).checked_next_multiple_of(LAG + 1).unwrap_or(u64::MAX);
+            self.left = seen - random.below(LAG + 1);
         }
         let taken = candidates.min(self.left);
         self.left -= taken;
