@@ -8,6 +8,7 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
 use crate::policy::set::remap_one;
+use crate::release::{Change, Release};
 
 /// The moves that `migrate_pages(2)` makes one after the other: all pages of the first node go to
 /// the second.
@@ -22,6 +23,14 @@ pub fn moves(old: &NodeSet, new: &NodeSet) -> Vec<(NodeId, NodeId)> {
         todo.remove(from);
     }
     moves
+}
+
+/// The status in `move_pages(2)` of a page that was never touched.
+///
+/// # Source
+/// `do_pages_stat_array` and `add_page_for_migration` in `mm/migrate.c`: `follow_page` with `FOLL_DUMP`, then `folio_walk`.
+pub fn untouched_page(has_file: bool, release: Release) -> Errno {
+    if has_file || release.has(Change::AbsentPagesNotFound) { Errno::Enoent } else { Errno::Efault }
 }
 
 fn next_move(todo: &NodeSet, old: &NodeSet, new: &NodeSet) -> Option<(NodeId, NodeId)> {
@@ -111,6 +120,13 @@ pub fn mbind(
 mod tests {
     use super::*;
     use proptest::prelude::{prop_assert, proptest};
+
+    #[test]
+    fn an_untouched_page_without_a_file_is_not_found_since_6_12() {
+        let status = |has_file, minor| untouched_page(has_file, Release::new(6, minor));
+        assert_eq!([status(false, 11), status(false, 12)], [Errno::Efault, Errno::Enoent]);
+        assert_eq!([status(true, 11), status(true, 12)], [Errno::Enoent; 2]);
+    }
 
     #[test]
     fn sets_have_no_order_so_nothing_is_swapped() {

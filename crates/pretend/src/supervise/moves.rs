@@ -7,7 +7,6 @@ use nodewise_model::errno::Errno;
 use nodewise_model::migrate;
 use nodewise_model::oracle::calls::{self, Process};
 use nodewise_model::policy::set::Policy;
-use nodewise_model::release::Change;
 use rangemap::RangeSet;
 
 use super::call::{Call, EFAULT, EINVAL, Stop};
@@ -139,8 +138,7 @@ impl World {
         } else if resident.swapped.contains(&address) {
             Some(Errno::Enoent.number())
         } else if !resident.pages.contains(&address) {
-            let is_found = vma.mapping.file.is_some() || self.facts.release.has(Change::AbsentPagesNotFound);
-            Some(if is_found { Errno::Enoent.number() } else { EFAULT })
+            Some(migrate::untouched_page(vma.mapping.file.is_some(), self.facts.release).number())
         } else {
             None
         };
