@@ -279,9 +279,10 @@ pub(super) fn quick_balancing() -> Vec<Setting> {
     settings.iter().filter_map(|(name, value)| Setting::with(format!("{PACE}/{name}"), value).ok()).collect()
 }
 
-/// Pages of a node that is nearly full, and pages beyond it that others have to give.
+/// Pages of a node that is nearly full, and memory that is wanted from it: more than the kernel can make room for by dropping what
+/// it has read since.
 const ROOM: u64 = 2000;
-const ASKED_KIB: u64 = 24_000;
+const ASKED_KIB: u64 = 128_000;
 /// Pages by which a sum of counters may be off: a reader takes the batches of other CPUs while they add to them.
 const LOST: u64 = 64;
 
@@ -324,7 +325,7 @@ pub fn counters(context: &Context) -> Result<(), String> {
             foreign += if name == "foreign" { least } else { 0 };
         }
     }
-    same("whether other nodes gave pages", foreign > ASKED_KIB / 8 - ROOM, true)
+    same("whether other nodes gave pages", foreign > ROOM, true)
 }
 
 /// A command behind a filter of system calls.
