@@ -244,11 +244,13 @@ fn play(
             now = end;
             // A period that has become longer puts the scan off.
             let Some(at) = scan.and_then(|_| scans.due(end)) else { continue };
-            let unmarked = memory.unmarked();
-            let scan = scans.scan(at, unmarked as f64 / pages as f64, random);
+            // Those behind were marked in this pass, so that the others lie ahead: in the first pass all that is there.
+            let ahead = scans.ahead();
+            let unmarked = memory.unmarked().min(ahead);
+            let scan = scans.scan(at, unmarked as f64 / ahead.max(1) as f64, random);
             scanned = at + scan.takes;
             let window = scan.pages.end - scan.pages.start;
-            let found = some_of(unmarked, window, pages, random).min(window);
+            let found = some_of(unmarked, window, ahead, random);
             let parts = if scan.takes < tick { 1 } else { PARTS };
             for part in 0..parts {
                 let since = at + scan.takes * (part as f64 + 0.5) / parts as f64;

@@ -126,6 +126,11 @@ impl Scans {
         self.cursor.is_over()
     }
 
+    /// Pages of the memory that this pass has not come to.
+    pub(super) fn ahead(&self) -> u64 {
+        self.cursor.pages.saturating_sub(self.cursor.next)
+    }
+
     /// Begins a pass: `below` is what is scanned before the memory.
     pub(super) fn begin_pass(&mut self, below: u64) {
         self.cursor.below = below;

@@ -204,6 +204,18 @@ fn pages_that_are_touched_soon_after_their_mark_are_promoted() {
 }
 
 #[test]
+fn each_window_of_the_first_pass_is_marked_whole() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    let times = seconds(&[2.5, 5.5, 8.5]);
+    let draws = Draws { count: 200, seed: 3 };
+    let promoted = forecast_promotion(&SLOW, hot(1_000_000), settings, Costs::NONE, &times, draws).unwrap();
+    let followed = forecast(&SLOW, settings, Costs::NONE, &times, draws);
+    for (promoted, followed) in promoted.iter().zip(&followed) {
+        assert!((promoted.median - followed.median).abs() < 0.005, "{promoted:?} {followed:?}");
+    }
+}
+
+#[test]
 fn the_time_between_passes_doubles_while_pages_are_promoted() {
     // Scans after 1, 3, 7, 15 seconds, or one try later: each time a part of what is unmarked.
     let times = [2.5, 3.0, 4.5, 6.9, 9.5, 12.9];
