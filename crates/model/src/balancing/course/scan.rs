@@ -144,9 +144,9 @@ impl Scans {
             // The first tick at which more CPU time than a period has gone by.
             let due = (self.clock.stamp + self.clock.period).max(self.spent);
             let now = (((due - self.phase) / tick).floor() + 1.0).max(0.0) * tick + self.phase;
-            // A tick whose time was rounded down would come again, and for ever where the period is 0.
+            // A tick whose time was rounded down would come again, and without end where the period is 0.
             let now = if now > due { now } else { now + tick };
-            // As it is returned: a scan that was found is found again at its own time.
+            // The same difference is returned: a scan that was found is found again at its own time.
             if now - self.before > end {
                 break;
             }
