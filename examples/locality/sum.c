@@ -4,7 +4,7 @@
  *   local        each thread allocates its part on its own node
  *   onnode       the first thread allocates each part on the node of the thread that sums it up
  *   interleaved  parts take turns on all nodes
- *   careless     the first thread allocates and fills everything, as most programs do
+ *   careless     the first thread allocates and fills everything, on the first node, as most programs do
  *
  * The phase "sum" is what the test in the Makefile counts.
  */
@@ -79,6 +79,11 @@ int main(int count, char **words)
 	for (int node = 0; node <= numa_max_node() && used < MOST_NODES; node++)
 		if (numa_bitmask_isbitset(numa_all_nodes_ptr, node))
 			parts[used++].node = node;
+	/* The scheduler can move a thread while it fills, and then each part would lie on two nodes. */
+	if (placement == CARELESS && numa_run_on_node(parts[0].node)) {
+		perror("numa_run_on_node");
+		return 1;
+	}
 	pthread_barrier_init(&filled, NULL, used);
 	for (int at = 0; at < used; at++) {
 		if (placement == ONNODE)
