@@ -29,7 +29,7 @@
 //!   (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same page by page in `simulate/tests/alike.rs`
 //! - `migrate.rs` moving pages; `balancing.rs` pages that follow their CPU, `balancing/course.rs` how soon:
 //!   `balancing/course/scan.rs` when they are marked, `balancing/course/touch.rs` when they are used,
-//!   `balancing/course/promotion.rs` which of slower memory are promoted
+//!   `balancing/course/turns.rs` scans that other threads interrupt, `balancing/course/promotion.rs` which of slower memory are promoted
 //! - `thp.rs` transparent huge pages; `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones
 //! - `firmware.rs` from the firmware's tables to a machine, as the kernel does it; in `firmware/` the passes
 //!   over the SRAT (`firmware/srat.rs`, `firmware/domains.rs`), CXL windows, ranges fitted to RAM

@@ -6,8 +6,8 @@
 //!
 //! A program runs on one node, and all its memory is on another. The kernel marks the memory in windows
 //! ([`Settings::size`]), and the first touch of a marked page moves it. When a window is marked follows from the CPU
-//! time of the program's thread; what is left to chance is the phase of the tick, which pages are touched, and where in
-//! its memory a sweep begins unless the program says. Each draw decides these once and plays the program from the start of its thread.
+//! time of the program's thread; what is left to chance is the phase of the tick, turns of other threads during a scan, which pages are
+//! touched, and where in its memory a sweep begins unless the program says. Each draw decides these once and plays the program from the start of its thread.
 //!
 //! Pages that several threads on different nodes use, and transparent huge pages, are not modelled.
 //!
@@ -19,6 +19,7 @@
 mod promotion;
 mod scan;
 mod touch;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use nodewise_stats::random::Random;
 pub use promotion::{Promotion, forecast_promotion};
 use scan::{Scan, Scans};
 use touch::Touching;
+pub use turns::{Preemption, Turns};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -108,7 +110,8 @@ pub struct Program {
     /// Other memory of the process, at lower addresses: what is scanned before.
     pub below: Bytes,
     /// All memory of the process, pages of files included: the more it is, the sooner a window follows the last in a forked
-    /// process. At least what is above.
+    /// process. At least what is above. Near a multiple of the window it takes the kernel's own count, which may lack pages of each
+    /// CPU, to know.
     pub resident: Bytes,
     pub thread: Thread,
     /// CPU time of the thread before balancing was switched on or the memory was there.
@@ -140,12 +143,18 @@ pub struct Costs {
     pub mark: [Duration; 2],
     /// For the fault that moves a page, taken from the time in which the program touches others.
     pub fault: Duration,
+    /// Other threads on the program's CPU; `None`: there are none.
+    pub turns: Option<Turns>,
 }
 
 impl Costs {
     /// Of a kernel of Debian, on a machine that needs no time for pages.
-    pub const NONE: Self =
-        Self { tick: Duration::from_millis(4), mark: [Duration::ZERO; 2], fault: Duration::ZERO };
+    pub const NONE: Self = Self {
+        tick: Duration::from_millis(4),
+        mark: [Duration::ZERO; 2],
+        fault: Duration::ZERO,
+        turns: None,
+    };
 
     /// The same on a server: 1 µs for a fault and 3 µs for a move, by which `doctor` judges as well, and 20 ns for a mark. An
     /// assumption.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use nodewise_stats::random::Random;
 
+use super::turns::{self, Seen, Turns};
 use super::{Costs, PAGE, Program, Settings, Thread};
 
 /// Pages of 2 MiB: a scan goes on to the next multiple of it.
@@ -19,7 +20,7 @@ pub(super) struct Scan {
     /// CPU time of the thread when it begins, in seconds since it began to use the memory: until it is done the thread touches
     /// nothing, and what was due meanwhile finds the pages marked.
     pub at: f64,
-    /// How long it takes, in seconds.
+    /// How much CPU time it takes, in seconds.
     pub takes: f64,
     /// Pages, the first of the memory being 0.
     pub pages: Range<u64>,
@@ -74,7 +75,7 @@ pub(super) struct Scans {
     clock: Clock,
     cursor: Cursor,
     tick: f64,
-    /// The thread starts so long after a tick.
+    /// A tick comes at this CPU time, and at multiples of a tick after it.
     phase: f64,
     /// The part of the time that the thread has a CPU.
     share: f64,
@@ -83,6 +84,7 @@ pub(super) struct Scans {
     /// The time between two scans of a process that was forked, once the first has been tried.
     first_period: f64,
     mark: [f64; 2],
+    turns: Option<Turns>,
     /// CPU time before the memory was used, and until now.
     before: f64,
     spent: f64,
@@ -116,6 +118,7 @@ impl Scans {
             window: settings.window(),
             first_period: settings.first_period(resident).as_secs_f64(),
             mark: costs.mark.map(|mark| mark.as_secs_f64()),
+            turns: costs.turns,
             before,
             spent: before,
         }
@@ -182,10 +185,22 @@ impl Scans {
         let range = self.cursor.scan(self.window);
         let [least, most] = self.mark;
         let mark = least + random.unit() * (most - least).max(0.0);
-        let takes = (range.end - range.start) as f64 * unmarked * mark;
-        // The kernel sees no more of its own time than whole ticks.
-        clock.stamp += RESTS * (takes / tick).floor() * tick;
+        let work = (range.end - range.start) as f64 * unmarked * mark;
+        let page = unmarked * mark;
+        let table_end = |work: f64| {
+            let start = self.cursor.first + range.start;
+            let here = start + (work / page) as u64;
+            ((here / ALIGNED + 1) * ALIGNED - start) as f64 * page
+        };
+        let seen = match self.turns.filter(|_| page > 0.0) {
+            Some(turns) => turns::draw(turns, work, tick, table_end, random),
+            None => Seen::alone(work, tick),
+        };
+        clock.stamp += RESTS * seen.accounted;
+        let takes = work - seen.lost;
         self.spent += takes;
+        // Ticks go on while the thread has no CPU, or its time counts for another.
+        self.phase = (self.phase - seen.away - seen.lost).rem_euclid(tick);
         Scan { at, takes, pages: range }
     }
 

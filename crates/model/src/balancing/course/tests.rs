@@ -91,6 +91,59 @@ fn scans_that_take_long_follow_each_other_slowly() {
     assert_eq!([at(2.2), at(2.4)], [0.125, 0.25]);
 }
 
+/// Least and most time in ms, over draws, that is accounted for, lost and away in a scan of 30 ms whose page tables end after
+/// 5, 10 ... ms.
+fn seen(every_ms: u64, preemption: Preemption) -> [[f64; 2]; 3] {
+    let turns =
+        Turns { every: Duration::from_millis(every_ms), takes: Duration::from_micros(500), preemption };
+    let mut random = Random::new(every_ms);
+    let draws = (0..400).map(|_| {
+        let end = |work: f64| ((work / 0.005).floor() + 1.0) * 0.005;
+        let seen = turns::draw(turns, 0.0301, 0.004, end, &mut random);
+        [seen.accounted, seen.lost, seen.away].map(|seconds| (seconds * 1e5).round() / 100.0)
+    });
+    draws.fold([[f64::MAX, f64::MIN]; 3], |range, seen| {
+        [0, 1, 2].map(|at| [range[at][0].min(seen[at]), range[at][1].max(seen[at])])
+    })
+}
+
+#[test]
+fn a_scan_without_turns_of_others_is_seen_in_whole_ticks() {
+    for preemption in [Preemption::Soon, Preemption::Lazy] {
+        assert_eq!(seen(1_000_000_000, preemption), [[28.0; 2], [0.0; 2], [0.0; 2]]);
+    }
+}
+
+#[test]
+fn a_turn_of_another_takes_the_time_since_the_last_tick_with_it() {
+    // One in 100 ms, so that few draws have two. One that begins at 12 ms, at which the table ends at 15 ms, takes 3 ms from what
+    // is seen, and its own; one before the scan its own.
+    let [accounted, lost, away] = seen(100, Preemption::Soon);
+    assert!(lost[0] == 0.0 && (3.0..9.0).contains(&lost[1]), "{lost:?}");
+    assert!(away[0] == 0.0 && (0.5..2.5).contains(&away[1]), "{away:?}");
+    assert!((18.0..24.6).contains(&accounted[0]) && accounted[1] <= 30.1, "{accounted:?}");
+    // A lazy kernel counts it to the end.
+    let [accounted, lost, _] = seen(100, Preemption::Lazy);
+    assert_eq!(lost, [0.0; 2]);
+    assert!(accounted[0] >= 26.0 && (28.0..=30.1).contains(&accounted[1]), "{accounted:?}");
+}
+
+#[test]
+fn turns_of_others_change_when_scans_come() {
+    let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
+    let width = |turns| {
+        let costs = Costs { mark: [Duration::from_nanos(10_000); 2], turns, ..Costs::NONE };
+        let program = Program { pattern: Pattern::Uniform, touches_per_s: [2000.0; 2], ..PROGRAM };
+        let share = forecast(&program, settings, costs, &seconds(&[9.0]), Draws { count: 400, seed: 5 })[0];
+        share.high - share.low
+    };
+    let turns = |preemption| {
+        Some(Turns { every: Duration::from_millis(20), takes: Duration::from_micros(400), preemption })
+    };
+    let [alone, soon, lazy] = [None, turns(Preemption::Soon), turns(Preemption::Lazy)].map(width);
+    assert!(soon > 1.2 * alone && lazy > 1.2 * alone, "{alone} {soon} {lazy}");
+}
+
 #[test]
 fn pages_touched_at_random_become_local_as_in_the_occupancy_problem() {
     let program = Program { pattern: Pattern::Uniform, touches_per_s: [400.0; 2], ..PROGRAM };
@@ -289,16 +342,21 @@ proptest! {
             size: Bytes::from_mib(size),
         };
         let [tick, mark, fault] = [tick.max(1_000_000), mark, fault].map(Duration::from_nanos);
+        let turns = (seed % 3 > 0).then_some(Turns {
+            every: Duration::from_micros(seed % 100_000),
+            takes: fault * 20,
+            preemption: if seed % 3 == 1 { Preemption::Soon } else { Preemption::Lazy },
+        });
         let times: Vec<Duration> = times.into_iter().map(Duration::from_millis).collect();
         let shares =
-            forecast(&program, settings, Costs { tick, mark: [mark, mark * 2], fault }, &times, Draws { count: 3, seed });
+            forecast(&program, settings, Costs { tick, mark: [mark, mark * 2], fault, turns }, &times, Draws { count: 3, seed });
         prop_assert_eq!(shares.len(), times.len());
         let promotion =
             Promotion { hot: [delay, period].map(Duration::from_millis), pages_per_s: size, period_max: settings.delay };
         // Without a delay windows may be marked at each tick.
         let soon: Vec<Duration> = times.iter().map(|time| *time / 16).collect();
         let uniform = Program { pattern: Pattern::Uniform, ..program };
-        let costs = Costs { tick, mark: [mark, mark * 2], fault };
+        let costs = Costs { tick, mark: [mark, mark * 2], fault, turns };
         let promoted =
             forecast_promotion(&uniform, promotion, settings, costs, &soon, Draws { count: 2, seed }).unwrap();
         for share in &promoted {
