@@ -7,7 +7,8 @@ use nodewise_lab::Arch;
 
 use crate::{program, setup};
 
-/// Fetches the kernel where it is missing, and plays every case; fails when a time has fewer than 27 of 30 runs in its band.
+/// Fetches the kernel where it is missing, and plays every case; fails when a case has fewer runs in its
+/// bands, at its three times together, than an exact model has in all but two of a thousand.
 pub fn run(root: &Path, kernel: &str, checks: &[String]) -> Result<()> {
     setup::run(&[(kernel.to_owned(), Arch::X86)])?;
     let mut command = program::lab_tests(root, &[]);

@@ -6,7 +6,7 @@ mod bandwidth;
 mod cache;
 mod calls;
 mod counters;
-mod course;
+pub mod course;
 mod doctor;
 mod firmware;
 mod fragmented;

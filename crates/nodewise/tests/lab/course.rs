@@ -98,6 +98,7 @@ pub fn run(words: &[String]) {
     // The period of the first scans follows from what is resident then: by the end there is more. A thread's stack comes later.
     let address = buffer.address();
     let sizes = (!words.is_started).then(|| [scanned_below(address, Some(here)), resident_pages()]);
+    let others = if words.is_started { Others::default() } else { Others::until_now() };
     // Balancing is switched on while the program waits.
     let before = spent();
     wait(&format_args!("{} {address:x} {here}", std::process::id()));
@@ -105,16 +106,17 @@ pub fn run(words: &[String]) {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 run_on(words.cpu);
-                work(&words, &buffer, Duration::ZERO, sizes);
+                work(&words, &buffer, Duration::ZERO, sizes, others);
             });
         });
     } else {
-        work(&words, &buffer, before, sizes);
+        work(&words, &buffer, before, sizes, others);
     }
 }
 
-/// Works from a CPU time of its thread on; with the pages that are scanned before the memory, and resident ones, if these are known.
-fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64; 2]>) {
+/// Works from a CPU time of its thread on; with the pages that are scanned before the memory, and resident ones, if these are known, and
+/// what others have taken from the thread until then.
+fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64; 2]>, others: Others) {
     let count = buffer.length().get() / PAGE as u64;
     let mut random = Random::stream(words.seed, u64::from(words.sweeps) + 1);
     let start = random.below(count);
@@ -151,6 +153,8 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
     let longest = gaps.iter().max().copied().unwrap_or_default();
     let scans = gaps.iter().filter(|gap| **gap * 2 > longest).map(|gap| (*gap - usual).as_secs_f64());
     let scans: Vec<f64> = scans.collect();
+    let worked = spent() - before;
+    let now = Others::until_now();
     let [below, resident] =
         sizes.unwrap_or_else(|| [scanned_below(buffer.address(), None), resident_pages()]);
     let result = json!({
@@ -161,9 +165,34 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
         "begin_s": begin,
         "start": start,
         "scans_s": scans,
+        "worked_s": worked.as_secs_f64(),
+        "turns": now.turns - others.turns,
+        "waited_s": (now.waited - others.waited).as_secs_f64(),
         "behind": behind,
     });
     println!("{result}");
+}
+
+/// How often other threads have taken the CPU from this one, and for how long it has waited for it.
+#[derive(Clone, Copy, Default)]
+struct Others {
+    turns: u64,
+    waited: Duration,
+}
+
+impl Others {
+    fn until_now() -> Self {
+        let read = |name: &str| {
+            std::fs::read_to_string(format!("/proc/thread-self/{name}")).expect("the thread's own file")
+        };
+        let (status, schedstat) = (read("status"), read("schedstat"));
+        let turns = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+        let waited = schedstat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
+        Self {
+            turns: turns.and_then(|turns| turns.trim().parse().ok()).expect("a number of switches"),
+            waited: waited.map(Duration::from_nanos).expect("a time"),
+        }
+    }
 }
 
 /// Pages of this process, those of files included.

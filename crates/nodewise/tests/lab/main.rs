@@ -204,6 +204,10 @@ fn main() {
     let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
     let watchdog = Trial::test("a_check_that_hangs_is_ended_with_a_record", watchdog::ends_what_hangs);
     let proved = Trial::test("the_checks_that_the_page_of_doctor_names_exist", named_checks_exist);
+    let bound = Trial::test(
+        "an_exact_model_of_balancing_over_time_passes_and_a_narrow_one_does_not",
+        checks::course::bound_holds,
+    );
     let counted = Trial::test("counted_lines_are_those_of_arithmetic", line_counts::are_those_of_arithmetic);
     let phases = Trial::test("marked_phases_are_counted_apart", line_counts::phases);
     let sharing =
@@ -214,7 +218,7 @@ fn main() {
     let ranked = Trial::test("placements_are_ranked_by_counted_lines", line_counts::ranked::placements);
     let check = Trial::test("lab_check_finds_and_shrinks_what_differs", command_finds_differences);
     let trials =
-        [counted, phases, sharing, kernel, example, pretended, ranked, table, watchdog, proved, check]
+        [bound, counted, phases, sharing, kernel, example, pretended, ranked, table, watchdog, proved, check]
             .into_iter()
             .chain(trials.into_iter().map(|(_, trial)| trial))
             .collect();
