@@ -13,8 +13,8 @@
 //!
 //! # Source
 //! `task_tick_numa`, `task_numa_work`, `init_numa_balancing`, `task_scan_min` and `should_numa_migrate_memory` in
-//! `kernel/sched/fair.c`, compared with guests of 6.12. From 6.4 on the kernel skips mappings that a thread has not
-//! used, but not in the first two passes; so 6.1 should have the same first pass, which was not tried.
+//! `kernel/sched/fair.c`, compared with guests of 6.1, 6.12 and 6.18. From 6.4 on the kernel skips mappings that a thread has not
+//! used, but not in the first two passes.
 
 mod promotion;
 mod scan;
