@@ -169,16 +169,20 @@ impl Memory {
 
     /// The zones of these nodes that a request may use, node after node, each highest first.
     pub(super) fn list(&self, nodes: &[NodeId], class: Class) -> Vec<usize> {
-        let own = |node: &NodeId| {
-            let start = self.zones.partition_point(|zone| zone.node < *node);
-            let end = self.zones.partition_point(|zone| zone.node <= *node);
-            (start..end).rev()
-        };
-        nodes.iter().flat_map(own).filter(|at| self.zones[*at].kind <= class.highest()).collect()
+        let mut list = Vec::with_capacity(self.zones.len());
+        nodes.iter().for_each(|node| list.extend(self.zones_of(*node, class)));
+        list
+    }
+
+    /// The zones of a node that a request may use, highest first.
+    fn zones_of(&self, node: NodeId, class: Class) -> impl Iterator<Item = usize> + '_ {
+        let start = self.zones.partition_point(|zone| zone.node < node);
+        let end = self.zones.partition_point(|zone| zone.node <= node);
+        (start..end).rev().filter(move |at| self.zones[*at].kind <= class.highest())
     }
 
     fn first_with_zone(&self, nodes: &[NodeId], class: Class) -> Option<NodeId> {
-        nodes.iter().copied().find(|node| !self.list(&[*node], class).is_empty())
+        nodes.iter().copied().find(|node| self.zones_of(*node, class).next().is_some())
     }
 
     /// The nodes that a request can use, and what keeps it from the others that have memory: `nodes`.
