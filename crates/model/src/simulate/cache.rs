@@ -57,11 +57,9 @@ impl Simulation {
         let Some(found) = self.objects.get_mut(&object) else { return step };
         let used: Vec<Key> = found.extents.overlapping(&pages).map(|(key, _)| key).collect();
         for key in used {
-            if let Some(extent) = found.extents.take(key) {
-                found.extents.put(key, Extent { since: now, ..extent });
-            }
+            found.extents.touch(key, now, id);
         }
-        let lacking = found.lacking(&pages, id, &self.family);
+        let lacking = found.lacking(&pages);
         let missing: u64 = lacking.iter().map(|range| range.end - range.start).sum();
         let policy = self.in_force(id).clone();
         self.doubt_again(id, (pages.end - pages.start) - missing);
@@ -75,10 +73,7 @@ impl Simulation {
             if writes {
                 object.dirty.set(pages.clone(), Some(()));
                 // A file that is larger than the memory has dropped some of its own.
-                object
-                    .lacking(&pages, id, &self.family)
-                    .into_iter()
-                    .for_each(|gone| object.dirty.set(gone, None));
+                object.lacking(&pages).into_iter().for_each(|gone| object.dirty.set(gone, None));
             }
             object.tidy(&self.family);
         }

@@ -90,6 +90,19 @@ impl Extents {
         self.put((extent.run.pages.start, self.behind), extent);
     }
 
+    /// Notes that a program touches one in a step.
+    pub fn touch(&mut self, key: Key, since: u64, id: Id) {
+        let Some(extent) = self.by_page.get_mut(&key) else { return };
+        steps::count(1);
+        self.loose.extend([extent.run.pages.start, extent.run.pages.end]);
+        if let Some(maker) = &mut extent.maker {
+            self.by_maker.remove(&(*maker, key.0, extent.since, key.1));
+            self.by_maker.insert((id, key.0, since, key.1));
+            *maker = id;
+        }
+        extent.since = since;
+    }
+
     /// Puts one at a place that is free.
     pub fn put(&mut self, key: Key, extent: Extent) {
         steps::count(1);
@@ -139,6 +152,9 @@ impl Extents {
 
     /// Cuts those that reach over an end of a range.
     pub fn carve(&mut self, pages: &Range<u64>, family: &Family) {
+        if self.by_page.is_empty() {
+            return;
+        }
         for page in [pages.end, pages.start] {
             if self.seams.contains(&page) {
                 continue;
@@ -179,22 +195,23 @@ impl Extents {
         let (mut maker, mut until) = (id, u64::MAX);
         while left > 0 {
             steps::count(1);
-            let mut page = pages.start;
-            // Of the copies of a page that an ancestor made, its last before the fork is the one that a child may have.
-            while let Some((_, first, ..)) =
-                self.by_maker.range((maker, page, 0, i64::MIN)..(maker, pages.end, 0, i64::MIN)).next()
-            {
+            let end = (maker, pages.end, 0, i64::MIN);
+            let mut made = self.by_maker.range((maker, pages.start, 0, i64::MIN)..end).peekable();
+            while let Some((_, first, since, place)) = made.next().filter(|_| left > 0) {
                 steps::count(1);
-                let made = (maker, *first, 0, i64::MIN)..=(maker, *first, until, i64::MAX);
-                if let Some((.., place)) = self.by_maker.range(made).next_back() {
-                    let key = (*first, *place);
-                    let extent = self.by_page.get(&key).filter(|extent| extent.holders.contains(id, family));
-                    if let Some(extent) = extent {
-                        left = left.saturating_sub(extent.run.pages.end - extent.run.pages.start);
-                        keys.push(key);
-                    }
+                let mut last = Some(place).filter(|_| *since <= until);
+                // Of the copies of a page that an ancestor made, its last before the fork is the one that a child may have.
+                if made.peek().is_some_and(|(_, next, ..)| next == first) {
+                    let copies = (maker, *first, 0, i64::MIN)..=(maker, *first, until, i64::MAX);
+                    last = self.by_maker.range(copies).next_back().map(|(.., place)| place);
+                    made = self.by_maker.range((maker, first + 1, 0, i64::MIN)..end).peekable();
                 }
-                page = first + 1;
+                let Some(key) = last.map(|place| (*first, *place)) else { continue };
+                let extent = self.by_page.get(&key).filter(|extent| extent.holders.contains(id, family));
+                if let Some(extent) = extent {
+                    left = left.saturating_sub(extent.run.pages.end - extent.run.pages.start);
+                    keys.push(key);
+                }
             }
             let Some((parent, step)) = family.parent(maker) else { break };
             (maker, until) = (parent, step);
@@ -227,13 +244,11 @@ impl Extents {
     pub fn tidy(&mut self, family: &Family, mappers: &Mappers) {
         while let Some(page) = self.loose.pop_first() {
             steps::count(1);
+            let next = self.by_page.range((page, i64::MIN)..=(page, i64::MAX)).next();
+            let Some((key, next)) = next else { continue };
             let last = self.by_page.range(..(page, i64::MIN)).next_back();
-            let next = self.by_page.range((page, i64::MIN)..(page, i64::MAX)).next();
-            let Some(((last_key, last), (key, next))) = last.zip(next) else { continue };
+            let Some((last_key, _)) = last.filter(|(_, last)| next.continues(last)) else { continue };
             let (last_key, key) = (*last_key, *key);
-            if !next.continues(last) {
-                continue;
-            }
             self.update(&[last_key, key], family);
             let holders = |key: Key| self.by_page.get(&key).map(|extent| &extent.holders);
             let same = holders(last_key)

@@ -12,7 +12,7 @@ use super::extents::Extent;
 use super::limits::Charged;
 use super::moving::{Move, To};
 use super::placement::{enter, gain, leave, places_of};
-use super::program::{Id, ObjectId, ObjectKind};
+use super::program::{Id, ObjectId, ObjectKind, gaps};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
 use super::spans::Spans;
@@ -21,6 +21,21 @@ use crate::memory::HugeEffort;
 use crate::policy::interleave::{InterleavePosition, Turns};
 use crate::policy::set::Policy;
 use crate::walk::{Class, OutOfMemory, Outcome, Request};
+
+/// Pages of a range that a program touches.
+struct Found {
+    kind: ObjectKind,
+    /// Those that others have too, and that the program copies.
+    copied: Spans<()>,
+    /// Where some are in swap.
+    out: Vec<Range<u64>>,
+    /// Those that have to be taken, the copies among them.
+    lacking: Vec<Range<u64>>,
+}
+
+const fn is_swapped(held: &Held) -> bool {
+    matches!(held.at, At::Swap)
+}
 
 impl Simulation {
     /// A program writes to every page of a range.
@@ -33,11 +48,9 @@ impl Simulation {
     ) -> Result<(), Stopped> {
         self.note_program(id);
         self.note_file(object);
-        let copied = self.find(id, object, &pages);
+        let Found { kind, copied, out, lacking } = self.find(id, object, &pages);
         // What is out comes back first: pages that go to the disk to make room below stay there.
-        self.swap_in(id, object, &pages, step)?;
-        let Some(found) = self.objects.get(&object) else { return Ok(()) };
-        let (kind, lacking) = (found.kind, found.lacking(&pages, id, &self.family));
+        self.swap_in(id, object, out, step)?;
         for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
             let is_new = kind == ObjectKind::Private && is_copied.is_none();
             let huge = self.huge_effort(id, object).filter(|_| is_new);
@@ -54,12 +67,14 @@ impl Simulation {
     }
 
     /// Takes the pages of a range that are there: those of a file are mapped, and those that others have too
-    /// are no longer the program's. Gives what is to be copied.
-    fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Spans<()> {
+    /// are no longer the program's.
+    fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Found {
         self.carve(object, pages);
         let now = self.now;
-        let (mut copied, mut others) = (Spans::default(), Vec::new());
-        let Some(found) = self.objects.get_mut(&object) else { return copied };
+        let (mut copied, mut out, mut others) = (Spans::default(), Vec::new(), Vec::new());
+        let Some(found) = self.objects.get_mut(&object) else {
+            return Found { kind: ObjectKind::Private, copied, out, lacking: Vec::new() };
+        };
         // Pages that several have are counted with the first of them alone: for no other anything changes.
         let keys = match found.kind {
             ObjectKind::File => found.extents.overlapping(pages).map(|(key, _)| key).collect(),
@@ -67,24 +82,37 @@ impl Simulation {
                 found.copies(id, pages, &self.family)
             }
         };
+        let mut there = Vec::with_capacity(keys.len());
         for key in keys {
-            let Some(mut extent) = found.extents.take(key) else { continue };
-            if found.kind == ObjectKind::File {
-                extent.since = now;
-                if !extent.holders.contains(id, &self.family) {
-                    others.extend(enter(&mut self.programs, id, object, &mut extent));
-                }
-            } else if extent.holders.is_one(&found.mappers) {
-                extent.since = now;
-                extent.maker = Some(id);
+            let Some(extent) = found.extents.get(key) else { continue };
+            let (is_file, range) = (found.kind == ObjectKind::File, extent.run.pages.clone());
+            let is_out = extent.run.count(is_swapped) > 0;
+            let is_own = if is_file {
+                extent.holders.contains(id, &self.family)
             } else {
-                copied.set(extent.run.pages.clone(), Some(()));
-                others.extend(leave(&mut self.programs, id, (object, &found.mappers), &mut extent));
+                extent.holders.is_one(&found.mappers)
+            };
+            if is_file || is_own {
+                found.extents.touch(key, now, id);
+                out.extend(Some(range.clone()).filter(|_| is_out));
+                there.push(range);
+            } else {
+                copied.set(range, Some(()));
             }
+            if is_own {
+                continue;
+            }
+            let Some(mut extent) = found.extents.take(key) else { continue };
+            others.extend(if is_file {
+                enter(&mut self.programs, id, object, &mut extent)
+            } else {
+                leave(&mut self.programs, id, (object, &found.mappers), &mut extent)
+            });
             found.extents.put(key, extent);
         }
+        let (kind, lacking) = (found.kind, gaps(pages, there));
         others.into_iter().for_each(|other| self.note_program(other));
-        copied
+        Found { kind, copied, out, lacking }
     }
 
     /// A range in pieces, each with the policy that places its pages.
@@ -226,32 +254,26 @@ impl Simulation {
         Ok(())
     }
 
-    /// Brings pages of a range back from the disk, each where its policy has new pages from.
+    /// Brings pages of some ranges back from the disk, each where its policy has new pages from.
     fn swap_in(
         &mut self,
         id: Id,
         object: ObjectId,
-        pages: &Range<u64>,
+        out: Vec<Range<u64>>,
         step: &mut Step,
     ) -> Result<(), Stopped> {
-        let is_out = |held: &Held| held.at == At::Swap;
-        let out: Vec<Range<u64>> = self.objects.get_mut(&object).map_or_else(Vec::new, |object| {
-            let own = object.copies(id, pages, &self.family);
-            let own = own.into_iter().filter_map(|key| object.extents.get(key));
-            own.filter(|extent| extent.run.count(is_out) > 0).map(|extent| extent.run.pages.clone()).collect()
-        });
         let parts: Vec<_> = out.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
         for (part, policy) in parts {
-            let mut left = self.wanted(id, object, &part, is_out);
+            let mut left = self.wanted(id, object, &part, is_swapped);
             let mut pressure = 1;
             while left > 0 {
                 let most = self.charge(id, left, step)?;
                 let program = &self.programs[&id];
                 let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
                 let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(policy.clone()), most };
-                let back = self.relocate((id, true), object, &part, &mut go, is_out);
+                let back = self.relocate((id, true), object, &part, &mut go, is_swapped);
                 step.swapped_in += back;
-                left = left.saturating_sub(back).min(self.wanted(id, object, &part, is_out));
+                left = left.saturating_sub(back).min(self.wanted(id, object, &part, is_swapped));
                 if left > 0 && back < most {
                     pressure = if back > 0 { 1 } else { pressure * 2 };
                     let end = self.end_of(id, &policy, left);

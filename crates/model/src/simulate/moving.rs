@@ -74,29 +74,30 @@ impl Simulation {
         let mut told = Vec::new();
         let Some(found) = self.objects.get_mut(&object) else { return told };
         found.extents.update(&keys, &self.family);
-        let mut pieces = Vec::with_capacity(keys.len());
+        let mut pieces = Vec::new();
         let mut changed = BTreeSet::new();
-        let mut is_changed = false;
         for key in keys {
-            let Some(extent) = found.extents.take(key) else { continue };
+            let Some(extent) = found.extents.get(key) else { continue };
             let before = placed(&extent.run);
             let mut after = before.clone();
             told.push(rule(&mut self.memory, &mut after));
+            if before == after {
+                continue;
+            }
+            let Some(extent) = found.extents.take(key) else { continue };
             let (sources, mut queues) = exchanged(&before, &after);
             let class =
                 |held: &Held| sources.iter().position(|source| At::Zone(source.0, source.1) == held.at);
             let Extent { run, holders, charged, since, maker } = extent;
             let old = places_of([&run]);
             let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
-            if before != after {
-                is_changed = true;
-                let mapped = (object, &found.mappers);
-                shift(&mut self.programs, &holders, mapped, (&old, &places_of(&runs)));
-                changed.extend(holders.iter(&found.mappers));
-            }
+            let mapped = (object, &found.mappers);
+            shift(&mut self.programs, &holders, mapped, (&old, &places_of(&runs)));
+            changed.extend(holders.iter(&found.mappers));
             let extent = |run| Extent { run, holders: holders.clone(), charged, since, maker };
             pieces.push((key, runs.into_iter().map(extent).collect()));
         }
+        let is_changed = !pieces.is_empty();
         found.extents.put_pieces(pieces);
         if found.kind == ObjectKind::File && is_changed {
             self.note_file(object);

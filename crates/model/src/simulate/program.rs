@@ -182,29 +182,29 @@ impl Object {
         counted.map(|run| run.held.count(&common(&run.pages), &is)).sum()
     }
 
-    /// The pages of a range that was carved that are missing for a program; of a file, for everybody.
-    pub fn lacking(&self, pages: &Range<u64>, id: Id, family: &Family) -> Vec<Range<u64>> {
-        let keys = if self.is_inherited() {
-            self.extents.keys_within(id, pages, family)
-        } else {
-            self.extents.overlapping(pages).map(|(key, _)| key).collect()
-        };
-        let mut lacking = Vec::new();
-        let mut first = pages.start;
-        for own in keys.into_iter().filter_map(|key| self.extents.get(key)).map(|extent| &extent.run.pages) {
-            if first < own.start {
-                lacking.push(first..own.start);
-            }
-            first = first.max(own.end);
-        }
-        if first < pages.end {
-            lacking.push(first..pages.end);
-        }
-        lacking
+    /// The pages of a range that was carved that are missing for everybody.
+    pub fn lacking(&self, pages: &Range<u64>) -> Vec<Range<u64>> {
+        gaps(pages, self.extents.overlapping(pages).map(|(_, extent)| extent.run.pages.clone()))
     }
 
     /// Puts extents together that are one, so that their number stays small.
     pub fn tidy(&mut self, family: &Family) {
         self.extents.tidy(family, &self.mappers);
     }
+}
+
+/// The parts of a range that others, which are in order, leave free.
+pub(super) fn gaps(pages: &Range<u64>, there: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut first = pages.start;
+    for own in there {
+        if first < own.start {
+            gaps.push(first..own.start);
+        }
+        first = first.max(own.end);
+    }
+    if first < pages.end {
+        gaps.push(first..pages.end);
+    }
+    gaps
 }
