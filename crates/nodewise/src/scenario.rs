@@ -235,7 +235,8 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
 
 fn time(at_s: f64, key: &str, line: usize) -> Result<f64, String> {
     if at_s.is_finite() && at_s >= 0.0 {
-        Ok(at_s)
+        // A zero with a sign would come before others.
+        Ok(at_s.abs())
     } else {
         Err(format!("line {line}: {key} is {at_s}: expected seconds, 0 or more"))
     }

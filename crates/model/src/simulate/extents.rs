@@ -105,8 +105,11 @@ impl Extents {
 
     /// Puts one at a place that is free.
     pub fn put(&mut self, key: Key, extent: Extent) {
-        steps::count(1);
         let pages = extent.run.pages.clone();
+        if pages.is_empty() {
+            return;
+        }
+        steps::count(1);
         let closed: Vec<u64> = self.seams.range(pages.start.saturating_add(1)..pages.end).copied().collect();
         closed.iter().for_each(|page| {
             self.seams.remove(page);
@@ -279,5 +282,20 @@ impl IntoIterator for Extents {
 
     fn into_iter(self) -> Self::IntoIter {
         self.by_page.into_values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::cycle::Cycle;
+    use crate::simulate::run::Held;
+
+    #[test]
+    fn an_extent_without_pages_is_not_kept() {
+        let mut extents = Extents::default();
+        let run = Run { pages: 7..7, held: Cycle::one(Held::SWAPPED) };
+        extents.push(Extent { run, holders: Holders::NONE, charged: None, since: 1, maker: None });
+        assert_eq!(extents.len(), 0);
     }
 }

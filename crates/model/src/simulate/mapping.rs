@@ -29,6 +29,10 @@ impl Simulation {
                 return Err(Refused::Taken(file.clone()));
             }
         }
+        if mapping.pages == 0 {
+            self.program(id).without.insert(name.clone());
+            return Ok(Step::refused(Errno::Einval));
+        }
         let huge = matches!(mapping.backing, Backing::Huge | Backing::Pool);
         let block = if huge { self.memory.huge_pages() } else { 1 };
         let pages = mapping.pages.div_ceil(block).saturating_mul(block);

@@ -174,7 +174,7 @@ impl Simulation {
                 &only,
                 cpu_node,
                 &NodeSet::from_iter([node]),
-                share * self.memory.huge_pages(),
+                share.saturating_mul(self.memory.huge_pages()),
                 self.memory.huge_order(),
             ) {
                 got += pages / self.memory.huge_pages();

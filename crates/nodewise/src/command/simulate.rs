@@ -146,7 +146,11 @@ fn begin(
     let weights = weights::in_force(machine, release);
     let mut simulation = Simulation::new(memory.clone(), weights, max_nodes, release).on(machine);
     if let Some(size) = &scenario.swap {
-        simulation = simulation.with_swap(bytes("swap", size)?.get() / memory.page_bytes());
+        let size = bytes("swap", size)?;
+        if size > LARGEST_SWAP {
+            return Err(format!("swap is {size}: expected at most {LARGEST_SWAP}"));
+        }
+        simulation = simulation.with_swap(size.get() / memory.page_bytes());
     }
     match scenario.transparent_hugepage.as_deref() {
         Some(enabled @ ("always" | "madvise" | "never")) => {
@@ -324,6 +328,9 @@ fn first_page(offset: Option<Bytes>, page: u64) -> Result<u64, String> {
     }
     Ok(offset / page)
 }
+
+/// The largest swap that is played: memory beyond the room goes there as often as it fills the room.
+const LARGEST_SWAP: Bytes = Bytes::from_gib(16 << 10);
 
 /// The largest part of a file that is played: its pages come and go as often as they fill the memory.
 const LARGEST_PART: Bytes = Bytes::from_gib(64 << 10);

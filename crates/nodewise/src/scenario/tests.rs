@@ -163,6 +163,13 @@ fn a_scenario_has_at_most_ten_thousand_steps() {
 }
 
 #[test]
+fn a_zero_with_a_sign_is_a_zero() {
+    let text = "[[event]]\nat = -0.0\nprogram = \"a\"\nend = true\n[[program]]\nname = \"a\"";
+    let steps = parse(text).unwrap().steps;
+    assert!(matches!(steps[0].act, Written::Start { .. }), "{steps:?}");
+}
+
+#[test]
 fn hostile_texts_are_survived() {
     for text in
         ["[[[[", "a = \"\\u{1b}\"", "[[event]]\nat = 1e999", &"[".repeat(100_000), "\0", "[[event]]\nat = {}"]

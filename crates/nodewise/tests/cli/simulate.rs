@@ -360,6 +360,7 @@ fn memory_does_not_shrink_and_scores_have_bounds() {
         "transparent-hugepage = \"some\"\n[[program]]\nname = \"a\"\n",
         "transparent-hugepage is \"some\": expected",
     );
+    refused(&format!("swap = \"17T\"\n{program}"), "swap is 17 TiB: expected at most 16 TiB");
     refused(
         &format!("{program}{}", event("map = \"8K\"\nhuge = false\nfile = \"x\"")),
         "memory is one of huge, pool",

@@ -1,6 +1,7 @@
 //! Memory that has to be made room for: swap, demotion, and small pages where no huge ones are left.
 
 use super::*;
+use crate::ZoneState;
 use crate::simulate::run::{At, Held};
 use crate::walk::HUGE_ORDER;
 
@@ -187,7 +188,7 @@ fn time_that_passes_brings_a_full_node_above_its_high_mark_and_no_further() {
     assert!(demoted(&steps[2]) && demoted(&steps[3]));
     assert_eq!(steps[4].reliefs, []);
     let zones = simulation.memory().zones().iter().filter(|zone| zone.node == NodeId::new(0));
-    let above = |zone: &crate::ZoneState| zone.free as i64 - (zone.marks.high + zone.reserves[3]) as i64;
+    let above = |zone: &ZoneState| zone.free as i64 - (zone.marks.high + zone.reserves[3]) as i64;
     assert_eq!(zones.map(above).max(), Some(1));
 }
 
@@ -199,4 +200,32 @@ fn demotion_keeps_to_the_cpuset_since_6_16() {
         let steps = [("", Act::SetDemotion(true)), ("a", start), ("a", allocate("heap", 10))];
         assert_eq!(play(&mut simulation, &steps)[2].killed.len(), dead, "{release}");
     }
+}
+
+#[test]
+fn a_pool_takes_no_more_than_there_is() {
+    for pages in [u64::MAX, u64::MAX / HUGE, 1 << 40] {
+        let mut simulation = simulation();
+        let free = |simulation: &Simulation| -> (u64, u64) {
+            let sum = |zones: &[ZoneState]| zones.iter().map(|zone| zone.free).sum::<u64>();
+            (sum(simulation.memory().zones()), sum(simulation.pool.free.zones()) * HUGE)
+        };
+        let (all, none) = free(&simulation);
+        play(&mut simulation, &[("", Act::ResizePool { pages })]);
+        let (left, pooled) = free(&simulation);
+        assert_eq!((none, left + pooled), (0, all), "{pages}");
+        assert!(pooled > all / 2, "{pages}: {pooled} of {all}");
+    }
+}
+
+#[test]
+fn memory_without_pages_is_refused() {
+    let mut simulation = simulation();
+    play(&mut simulation, &[("a", start("default"))]);
+    for act in [Act::Map as fn(Mapping) -> Act, Act::Allocate] {
+        let step = simulation.play("a", &act(mapping("heap", 0, Backing::Small))).unwrap();
+        assert_eq!(step.refused, Some(Errno::Einval));
+    }
+    let step = simulation.play("a", &Act::Touch(whole("heap"))).unwrap();
+    assert_eq!(step.skipped, Some(Skipped::NotMapped));
 }
