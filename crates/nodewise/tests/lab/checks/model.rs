@@ -265,14 +265,17 @@ pub fn drawn_requests(context: &Context) -> Result<(), String> {
     let now = memory(context)?;
     for _ in 0..REQUESTS {
         let drawn = any_request(&mut random, context);
+        let in_blocks = if drawn.huge { memory_of(context, has_free_block)? } else { now.clone() };
         let touched = drawn.touch(context)?;
         let ours = drawn.nodes_of_pages(context, &now, touched.address)?;
         // Where a node has no free block of 2 MiB the kernel gives small pages, each placed by itself.
         let small = Drawn { huge: false, ..drawn.clone() }.nodes_of_pages(context, &now, touched.address)?;
+        // A policy that names no more than where to begin goes on to nodes that have such a block.
+        let next = drawn.nodes_of_pages(context, &in_blocks, touched.address)?;
         let block = if drawn.huge { 512 } else { 1 };
         for (at, kernels) in touched.nodes.chunks(block).enumerate() {
             let pages = at * block..at * block + kernels.len();
-            if kernels != &ours[pages.clone()] && kernels != &small[pages.clone()] {
+            if [&ours, &small, &next].iter().all(|model| kernels != &model[pages.clone()]) {
                 return Err(format!(
                     "{drawn:?} at {:#x}: pages {pages:?} are on {:?}, the model says {:?}",
                     touched.address,
@@ -287,14 +290,28 @@ pub fn drawn_requests(context: &Context) -> Result<(), String> {
 
 /// The guest's memory as it is now, read through `nodewise zones`.
 pub fn memory(context: &Context) -> Result<Memory, String> {
+    memory_of(context, |_| true)
+}
+
+/// Whether a node has a free block of the size of a huge page, or of a larger one.
+fn has_free_block(node: NodeId) -> bool {
+    let text = fs::read_to_string("/proc/buddyinfo").unwrap_or_default();
+    let name = format!("Node {node},");
+    let counts = |line: &str| line.split_whitespace().skip(4 + HUGE_ORDER as usize).any(|count| count != "0");
+    text.lines().any(|line| line.starts_with(&name) && counts(line))
+}
+
+/// The guest's memory, with what is free on some nodes alone.
+fn memory_of(context: &Context, has_free: impl Fn(NodeId) -> bool) -> Result<Memory, String> {
     let json = context.json(&["zones", "--json"])?;
     let state = |zone: &Value| -> Result<ZoneState, String> {
         let reserve = number(zone, "reserve_from_programs_pages")?;
+        let node = NodeId::new(number(zone, "node")? as u32);
         Ok(ZoneState {
-            node: NodeId::new(number(zone, "node")? as u32),
+            node,
             kind: ZoneKind::from_name(zone["zone"].as_str().unwrap_or_default()).ok_or("a zone's name")?,
             managed: number(zone, "managed_pages")?,
-            free: number(zone, "free_pages")?,
+            free: if has_free(node) { number(zone, "free_pages")? } else { 0 },
             marks: Watermarks {
                 min: number(zone, "min_pages")?,
                 low: number(zone, "low_pages")?,
