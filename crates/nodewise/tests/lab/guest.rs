@@ -27,8 +27,8 @@ const CHECKS: Duration = Duration::from_secs(1200);
 const LIMIT: Duration = Duration::from_secs(420);
 
 /// The time of a check of memory that follows its programs, in the guest's own time: 31 runs, one after the other, of
-/// up to 20 s.
-const COURSE: Duration = Duration::from_secs(1800);
+/// up to 20 s, and as many forecasts.
+const COURSE: Duration = Duration::from_secs(3600);
 
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);

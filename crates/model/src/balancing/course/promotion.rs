@@ -24,10 +24,10 @@ use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, bands};
 
 /// Parts of a scan that are kept apart by when their pages were marked.
 const PARTS: u64 = 8;
-/// Candidates that the counter of a node may lack, of each CPU, where it has 512 MiB (`calculate_normal_threshold`).
-const LAG: u64 = 16;
-/// The longest time that is played at once where there is a limit.
-const STEP: f64 = 0.25;
+/// The time after which a counter has all of a CPU: `vm.stat_interval`, in seconds.
+const FOLD: f64 = 1.0;
+/// The longest time that is played at once where there is a limit and no second of it has begun: the next begins with a candidate.
+const STEP: f64 = 1.0 / 16.0;
 /// Pages that were marked within such a part of the threshold are played as if at once.
 const TOGETHER: f64 = 1.0 / 256.0;
 /// Up to this many pages are drawn one by one.
@@ -42,6 +42,8 @@ pub struct Promotion {
     pub hot: [Duration; 2],
     /// Pages that may be promoted to a node in a second: `kernel.numa_balancing_promote_rate_limit_MBps`.
     pub pages_per_s: u64,
+    /// Candidates that the counter of the fast node may lack: `vm stats threshold` of `/proc/zoneinfo`, the largest of its zones.
+    pub lag: u64,
     /// `scan_period_max_ms`: the longest time in which all memory is scanned.
     pub period_max: Duration,
 }
@@ -51,6 +53,7 @@ impl Promotion {
     pub const KERNEL: Self = Self {
         hot: [Duration::from_millis(1000), Duration::from_millis(2000)],
         pages_per_s: 65536 << 8,
+        lag: 125,
         period_max: Duration::from_secs(60),
     };
 }
@@ -90,27 +93,63 @@ struct Memory {
     promoted: u64,
 }
 
-/// The pages that may be promoted within a second.
+/// The pages that may be promoted within a second, and the counter of candidates that decides it.
+///
+/// # Source
+/// `mod_node_page_state` and `vmstat_update` in `mm/vmstat.c`.
 struct Limit {
     pages_per_s: u64,
     /// From the end of this second on the next candidate begins another.
     end: f64,
-    left: u64,
+    /// The counter at the begin of this second.
+    begin: u64,
+    counter: u64,
+    /// Candidates that the counter lacks, fewer than `all`: as many are added at once.
+    lacks: u64,
+    all: u64,
+    /// When what it lacks is added in any case.
+    fold: f64,
 }
 
 impl Limit {
+    fn start(promotion: Promotion, random: &mut Random) -> Self {
+        let Promotion { pages_per_s, lag, .. } = promotion;
+        let all = lag.saturating_add(1);
+        Self { pages_per_s, end: 0.0, begin: 0, counter: 0, lacks: 0, all, fold: random.unit() * FOLD }
+    }
+
+    /// The time until which nothing changes but by candidates.
+    fn until(&self, now: f64) -> f64 {
+        let end = if self.end > now { self.end } else { now + STEP };
+        if self.fold > now { end.min(self.fold) } else { end }
+    }
+
     /// Takes of a number of candidates those that may be promoted, from a time on.
-    fn take(&mut self, candidates: u64, now: f64, tick: f64, random: &mut Random) -> u64 {
-        if candidates > 0 && now >= self.end {
-            // Times are whole ticks, and more than a second has to go by.
-            self.end = now + 1.0 + tick;
-            // The counter moves on when a CPU has as many as it may lack and one more; at the start it lacks any number of them.
-            let seen = self.pages_per_s.max(1).checked_next_multiple_of(LAG + 1).unwrap_or(u64::MAX);
-            self.left = seen - random.below(LAG + 1);
+    fn take(&mut self, candidates: u64, now: f64, tick: f64) -> u64 {
+        if now >= self.fold {
+            self.counter += self.lacks;
+            self.lacks = 0;
+            self.fold = now + FOLD;
         }
-        let taken = candidates.min(self.left);
-        self.left -= taken;
-        taken
+        let is_first = candidates > 0 && now >= self.end;
+        if is_first {
+            // Times are whole ticks, and more than a second has to go by. The first candidate counts for the second before.
+            self.end = now + 1.0 + tick;
+            self.count(1);
+            self.begin = self.counter;
+        }
+        let first = u64::from(is_first);
+        let left = self.pages_per_s.saturating_sub(self.counter - self.begin);
+        let pass = left.div_ceil(self.all).saturating_mul(self.all).saturating_sub(self.lacks + 1);
+        self.count(candidates - first);
+        first.min(self.pages_per_s) + (candidates - first).min(pass)
+    }
+
+    /// Counts candidates, whether they are promoted or not.
+    fn count(&mut self, candidates: u64) {
+        let lacks = self.lacks + candidates;
+        self.lacks = lacks % self.all;
+        self.counter += lacks - self.lacks;
     }
 }
 
@@ -146,6 +185,9 @@ impl Memory {
         let slowed = most / (1.0 + self.fault * self.rate * marked as f64 / self.pages as f64);
         let touches = slowed as u64;
         self.left = slowed - touches as f64;
+        if marked == 0 {
+            return 0;
+        }
         let mut touched = marked - untouched(marked, self.pages, touches, random);
         let mut candidates = 0;
         for cohort in &mut self.marked {
@@ -211,7 +253,7 @@ fn play(
         promoted: 0,
     };
     let room = program.room.map_or(pages, |room| room.get() / PAGE).min(pages);
-    let mut limit = Limit { pages_per_s: promotion.pages_per_s, end: 0.0, left: 0 };
+    let mut limit = Limit::start(promotion, random);
     let is_limited = promotion.pages_per_s < pages;
     let windows =
         program.resident.get().max(program.memory.get()).div_ceil(settings.size.get().max(1)).max(1);
@@ -224,12 +266,12 @@ fn play(
             let cold = memory.marked.iter().map(|cohort| cohort.since + hot).filter(|end| *end > now);
             let mut end = cold.fold(*time, f64::min);
             if is_limited {
-                end = end.min(now + STEP).min(if limit.end > now { limit.end } else { end });
+                end = end.min(limit.until(now));
             }
             let scan = scans.clone().due(end);
             let end = scan.unwrap_or(end).max(now);
             let candidates = memory.touch(now, end, random);
-            let promoted = limit.take(candidates, now, tick, random).min(room - memory.promoted);
+            let promoted = limit.take(candidates, now, tick).min(room - memory.promoted);
             memory.promoted += promoted;
             if promoted > 0 && is_new_pass {
                 is_new_pass = false;

@@ -284,13 +284,32 @@ fn the_time_between_passes_doubles_while_pages_are_promoted() {
 
 #[test]
 fn no_more_pages_are_promoted_than_the_limit_lets_through() {
-    let promotion = Promotion { pages_per_s: 256, ..hot(1_000_000) };
+    let promotion = Promotion { pages_per_s: 256, lag: 16, ..hot(1_000_000) };
     let shares = promoted(&SLOW, promotion, &[1.9, 2.9, 3.9]);
     for (share, seconds) in shares.iter().zip([1.0, 2.0, 3.0]) {
         let expected = 256.0 * seconds / 8192.0;
         let lag = (LAG_OF_COUNTERS * seconds + 1.0) / 8192.0;
         assert!((share.median - expected).abs() < lag, "{share:?}, expected {expected}");
     }
+}
+
+#[test]
+fn a_counter_that_lacks_nothing_lets_exactly_the_limit_through() {
+    let promotion = Promotion { pages_per_s: 256, lag: 0, ..hot(1_000_000) };
+    let shares = promoted(&SLOW, promotion, &[1.9, 2.9]);
+    let exactly = [256.0 / 8192.0, 512.0 / 8192.0];
+    for (share, exactly) in shares.iter().zip(exactly) {
+        assert_eq!([share.low, share.median, share.high], [exactly; 3]);
+    }
+}
+
+#[test]
+fn a_counter_is_as_far_behind_as_when_its_second_began() {
+    // 20 times 13 candidates are seen as 260, the last of which is refused; the first of them began the second.
+    let promotion = Promotion { pages_per_s: 256, lag: 12, ..hot(1_000_000) };
+    let share = promoted(&SLOW, promotion, &[1.9])[0];
+    assert_eq!(share.median, 259.0 / 8192.0);
+    assert!(share.low >= 255.0 / 8192.0 && share.high <= 268.0 / 8192.0, "{share:?}");
 }
 
 /// Pages that counters of a node may lack, for a second.
@@ -352,7 +371,7 @@ proptest! {
             forecast(&program, settings, Costs { tick, mark: [mark, mark * 2], fault, turns }, &times, Draws { count: 3, seed });
         prop_assert_eq!(shares.len(), times.len());
         let promotion =
-            Promotion { hot: [delay, period].map(Duration::from_millis), pages_per_s: size, period_max: settings.delay };
+            Promotion { hot: [delay, period].map(Duration::from_millis), pages_per_s: size, lag: size, period_max: settings.delay };
         // Without a delay windows may be marked at each tick.
         let soon: Vec<Duration> = times.iter().map(|time| *time / 16).collect();
         let uniform = Program { pattern: Pattern::Uniform, ..program };

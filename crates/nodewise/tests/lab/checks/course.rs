@@ -149,6 +149,7 @@ const SHORT: Case = Case {
 const PROMOTION: Promotion = Promotion {
     hot: [Duration::from_millis(800); 2],
     pages_per_s: Promotion::KERNEL.pages_per_s,
+    lag: Promotion::KERNEL.lag,
     period_max: Duration::from_secs(3600),
 };
 const PROMOTED: Case = Case {
@@ -224,7 +225,16 @@ fn promotions(context: &Context, case: &Case) -> Result<(), String> {
     let _hot = pace("hot_threshold_ms", promotion.hot[0].as_millis() as u64)?;
     let _longest = pace("scan_period_max_ms", promotion.period_max.as_millis() as u64)?;
     let _limit = Setting::with(PROMOTION_LIMIT, &(promotion.pages_per_s >> 8).to_string())?;
-    all(context, case)
+    let promotion = Promotion { lag: counter_lag()?, ..promotion };
+    all(context, &Case { promotion: Some(promotion), ..*case })
+}
+
+/// Events that a CPU may keep to itself before the counter of the first node has them.
+fn counter_lag() -> Result<u64, String> {
+    let text = std::fs::read_to_string("/proc/zoneinfo").map_err(|error| format!("zoneinfo: {error}"))?;
+    let own = text.split("Node ").filter(|zone| zone.starts_with("0,")).flat_map(str::lines);
+    let values = own.filter_map(|line| line.trim().strip_prefix("vm stats threshold:")?.trim().parse().ok());
+    values.max().ok_or_else(|| "zoneinfo: no vm stats threshold of node 0".to_owned())
 }
 
 /// A program for each CPU, at once; all but one of them in the bands at each time.
