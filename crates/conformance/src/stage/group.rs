@@ -28,7 +28,7 @@ const OWN: u64 = 24;
 /// Pages of a program whose page table fills one: 512, and as many again for objects of the kernel.
 const IN_TABLE: u64 = 256;
 /// `MEMCG_CHARGE_BATCH` of `include/linux/memcontrol.h`: pages that a CPU may have charged in advance. Reclaim takes up to as many from
-/// each node beyond what is wanted (seen on 6.12).
+/// each node beyond what is wanted, and as many again are in swap that are not free yet (seen on 6.12).
 const BATCH: u64 = 64;
 /// The time that a killed program may take to end.
 const END: Duration = Duration::from_secs(10);
@@ -52,6 +52,10 @@ struct Cast<'a> {
     overhead: u64,
     /// Pages that were swapped out when a limit was written.
     written_out: u64,
+    /// Whether the kernel reclaims by generations of pages.
+    has_generations: bool,
+    /// Pages of the group after it was first reclaimed.
+    first_reclaimed: Option<u64>,
     /// Set when nothing says any more how much of the group is in swap.
     is_lost: bool,
     tally: &'a mut Tally,
@@ -81,6 +85,8 @@ impl Stage<'_> {
             foresight: Foresight::new(facts),
             overhead,
             written_out: 0,
+            has_generations: self.arena.machine.settings.lru_gen_enabled != Some(false),
+            first_reclaimed: None,
             is_lost: false,
             tally: &mut self.trace.tally,
         };
@@ -304,7 +310,17 @@ impl Cast<'_> {
         }
         // A limit that is written has all pages beyond it reclaimed at once, in larger steps: up to 47 % more was seen on 6.12.
         let beyond =
-            BATCH * self.foresight.nodes().len() as u64 + self.ahead() + self.written_out.div_ceil(2);
+            2 * BATCH * self.foresight.nodes().len() as u64 + self.ahead() + self.written_out.div_ceil(2);
+        // When the pages of the first reclaim are all in swap, the others are one generation and young. Reclaim passes over them with
+        // ever less patience, and takes up to half of the group at once.
+        if many.swap > 0 {
+            let first = *self.first_reclaimed.get_or_insert(few.memory);
+            if self.has_generations && many.swap + beyond >= first {
+                self.is_lost = true;
+                self.tally.left_out += 1;
+                return Ok(());
+            }
+        }
         // Above `memory.high` room is made when a program returns from the kernel, not before it has a page.
         let least = few.swap.saturating_sub(if self.limits.high.is_some() { BATCH } else { 0 });
         let most = (many.swap + beyond).min(few.memory + few.swap);

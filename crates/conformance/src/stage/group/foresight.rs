@@ -10,6 +10,8 @@ use nodewise_model::simulate::{
 };
 use nodewise_model::{Interval, Memory, Release, Weights};
 
+use super::BATCH;
+
 /// The group's name in the model.
 pub const GROUP: &str = "group";
 /// Pages by which programs of the same pages may differ in size: their stacks, and what they share with their parent.
@@ -95,8 +97,13 @@ impl Foresight {
             act => act,
         };
         let say = |refused| format!("the model cannot play {act:?}: {refused:?}");
+        // What was reclaimed before may be more than was wanted, and a limit is met later for it.
+        let is_first = self.group().1.swap == 0;
         let few = self.least.play(program, &act).map_err(say)?;
         let many = self.most.play(program, &tight).map_err(say)?;
+        // `memory.high` is looked at after a batch: where `memory.max` is nearer, reclaim there may have taken what was beyond.
+        let GroupLimits { max, high, .. } = self.limits;
+        let is_passed = max.zip(high).is_some_and(|(max, high)| max <= high + BATCH);
         for (is_certain, step) in [(true, &few), (false, &many)] {
             for met in &step.limits {
                 // A program that finds no page and may not be killed goes on in a way that is not modelled.
@@ -109,7 +116,8 @@ impl Foresight {
                 };
                 let entry = self.met.entry(file).or_default();
                 // A limit that is written has room made, but is not counted as met.
-                entry.0 |= is_certain && matches!(act, Act::Touch(_));
+                let is_counted = is_first && !(is_passed && met.limit == GroupLimit::High);
+                entry.0 |= is_certain && is_counted && matches!(act, Act::Touch(_));
                 entry.1 = true;
             }
         }
