@@ -2,11 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::{Memory, ZoneKind};
 
 const NODES: &str = "/sys/devices/system/node";
+const VMSTAT: &str = "/proc/vmstat";
+/// What grows in it while a kswapd works.
+const WORK: [&str; 2] = ["pgscan_kswapd ", "pageoutrun "];
+/// Longer than a kswapd naps twice, and how often to wait for it.
+const TWO_NAPS: Duration = Duration::from_millis(250);
+const WAITS: u32 = 100;
 
 /// The text of a file without its line end.
 ///
@@ -103,6 +110,33 @@ fn free_pages(text: &str) -> BTreeMap<(NodeId, ZoneKind), u64> {
         }
     }
     free
+}
+
+/// Waits until no kswapd works. After its node is balanced one naps for a tenth of a second and looks again: a program that prefers the
+/// node and runs meanwhile takes what was freed down to the low watermark each time, and how much that is goes by its speed. One that
+/// sleeps for good is not woken as long as another node has memory.
+///
+/// # Source
+/// `kswapd_try_to_sleep` in `mm/vmscan.c`.
+///
+/// # Errors
+/// The counters cannot be read.
+pub fn wait_for_kswapd() -> Result<(), String> {
+    let work = || -> Result<Vec<String>, String> {
+        let text = fs::read_to_string(VMSTAT).map_err(|error| format!("{VMSTAT}: {error}"))?;
+        let counts = |line: &&str| WORK.iter().any(|name| line.starts_with(name));
+        Ok(text.lines().filter(counts).map(str::to_owned).collect())
+    };
+    let mut before = work()?;
+    for _ in 0..WAITS {
+        std::thread::sleep(TWO_NAPS);
+        let now = work()?;
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    Ok(())
 }
 
 /// The counters of every node.

@@ -151,6 +151,7 @@ impl Cast<'_> {
             CacheStep::Sync => crate::swap::run("sync", &[])?,
             CacheStep::Drop => write("/proc/sys/vm/drop_caches", "1")?,
         }
+        kernel::wait_for_kswapd()?;
         self.compare(&step.text())
     }
 
