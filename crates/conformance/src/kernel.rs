@@ -9,7 +9,7 @@ use nodewise_model::{Memory, ZoneKind};
 
 const NODES: &str = "/sys/devices/system/node";
 const VMSTAT: &str = "/proc/vmstat";
-/// What grows in it while a kswapd works.
+/// Counters in it of the work of kswapds.
 const WORK: [&str; 2] = ["pgscan_kswapd ", "pageoutrun "];
 /// Longer than a kswapd naps twice, and how often to wait for it.
 const TWO_NAPS: Duration = Duration::from_millis(250);
@@ -114,7 +114,7 @@ fn free_pages(text: &str) -> BTreeMap<(NodeId, ZoneKind), u64> {
 
 /// Waits until no kswapd works. After its node is balanced one naps for a tenth of a second and looks again: a program that prefers the
 /// node and runs meanwhile takes what was freed down to the low watermark each time, and how much that is goes by its speed. One that
-/// sleeps for good is not woken as long as another node has memory.
+/// sleeps is not woken as long as another node has memory.
 ///
 /// # Source
 /// `kswapd_try_to_sleep` in `mm/vmscan.c`.
