@@ -35,7 +35,9 @@ impl Disk {
         let mut disk = Self { number, is_mounted: false };
         write(&format!("/sys/block/zram{number}/disksize"), "1G")?;
         let device = format!("/dev/zram{number}");
-        run("mkfs.ext4", &["-q", &device])?;
+        // A guest that has busybox alone makes the older format, which ext4 mounts as well.
+        let made = run("mkfs.ext4", &["-q", &device]);
+        made.or_else(|why| run("mke2fs", &[&device]).map_err(|_| why))?;
         fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
         run("mount", &["-t", "ext4", &device, FOLDER])?;
         disk.is_mounted = true;

@@ -12,8 +12,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nodewise_machine::KernelRelease;
 
 use crate::arch::Arch;
 use crate::cache::Cache;
@@ -23,6 +25,7 @@ use crate::initramfs::{Archive, read};
 use crate::kernel::{Kernel, KernelChoice};
 use crate::lab::{self, LabError};
 use crate::layout::Layout;
+use crate::modules;
 use crate::qemu::{Emulator, FirmwareNodes};
 use crate::script;
 use crate::tools::{QEMU_ARM, SETSID, ToolsError, find_program, missing, search_path};
@@ -33,6 +36,14 @@ const INIT: &str = "/init";
 pub const COMMAND: &str = "/etc/nodewise-command";
 /// Folder in the guest for the caller's programs; the only one in `PATH`.
 pub const PROGRAMS: &str = "/bin";
+/// A static busybox, below the root of the kernel's installation.
+pub const TOOLS: &str = "tools/busybox";
+/// The same in the guest, where `lab-init` gives each of its programs a name.
+pub const BUSYBOX: &str = "/bin/busybox";
+/// Folder in the guest with modules, each named by its place in the order in which they are loaded.
+pub const MODULES: &str = "/modules";
+/// The modules that come with tools: swap and a file system in compressed memory.
+const LOADED: [&str; 3] = ["zram", "crc32c_generic", "ext4"];
 /// Devices in the guest that lead to the command's standard output and error, and to its exit status.
 pub const PORTS: [&str; 3] = ["/dev/ttyS0", "/dev/ttyS1", "/dev/ttyS2"];
 
@@ -85,6 +96,7 @@ impl Lab {
             lab: self.clone(),
             init: init.into(),
             programs: Vec::new(),
+            has_tools: false,
             append: Vec::new(),
             qemu_arguments: Vec::new(),
             timeout: Duration::from_secs(600),
@@ -100,6 +112,8 @@ pub struct Guest {
     init: PathBuf,
     /// Static programs for arm64: the name in [`PROGRAMS`], and the file of the host.
     pub programs: Vec<(String, PathBuf)>,
+    /// Puts busybox in it, and zram and ext4 in its kernel.
+    pub has_tools: bool,
     /// Words to add to the kernel's command line.
     pub append: Vec<String>,
     /// Arguments to add to QEMU's.
@@ -148,6 +162,15 @@ impl Guest {
         for (name, path) in &self.programs {
             add(&format!("{PROGRAMS}/{name}"), &read(path)?)?;
         }
+        if self.has_tools {
+            let boot = self.lab.kernel.image.parent().and_then(Path::parent);
+            let root = boot.unwrap_or(Path::new("/"));
+            add(BUSYBOX, &read(&root.join(TOOLS))?)?;
+            let release = self.lab.kernel.release.as_ref().map_or("", KernelRelease::text);
+            for (number, module) in modules::of_release(root, release, &LOADED)?.iter().enumerate() {
+                add(&format!("{MODULES}/{number}.ko"), &modules::content(module)?)?;
+            }
+        }
         let words: Vec<u8> =
             command.iter().flat_map(|word| word.as_encoded_bytes().iter().copied().chain([0])).collect();
         add(COMMAND, &words)?;
@@ -187,7 +210,6 @@ mod tests {
     use super::*;
     use crate::layout::Limits;
     use nodewise_machine::spec;
-    use std::path::Path;
 
     /// A guest whose QEMU runs a shell script in the folder of a run.
     fn guest(folder: &Path, script: &str) -> Guest {

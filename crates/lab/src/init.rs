@@ -14,10 +14,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use nodewise_lab::arm64::{COMMAND, PORTS, PROGRAMS};
+use nodewise_lab::arm64::{BUSYBOX, COMMAND, MODULES, PORTS, PROGRAMS};
 use nodewise_lab::initramfs::named;
 use rustix::mount::{MountFlags, mount};
-use rustix::system::{RebootCommand, reboot};
+use rustix::system::{RebootCommand, finit_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 /// The kernel's console.
@@ -47,6 +47,11 @@ fn main() {
 
 fn run() -> io::Result<()> {
     mount_all()?;
+    load_modules()?;
+    if Path::new(BUSYBOX).exists() {
+        let named = Command::new(BUSYBOX).args(["--install", "-s", PROGRAMS]).status();
+        named.map_err(|error| at(BUSYBOX, error))?;
+    }
     let [stdout, stderr, mut status] = ports()?;
     let ended = command()?.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).status();
     writeln!(status, "{}", code(ended)).map_err(|error| at(PORTS[2], error))?;
@@ -66,6 +71,16 @@ fn mount_all() -> io::Result<()> {
         let place = Path::new("/").join(place);
         fs::create_dir_all(&place).map_err(|error| at(&place, error))?;
         mount(kind, &place, kind, MountFlags::empty(), None).map_err(|error| at(&place, error))?;
+    }
+    Ok(())
+}
+
+/// Loads the modules that came along, in their order.
+fn load_modules() -> io::Result<()> {
+    for number in 0.. {
+        let path = Path::new(MODULES).join(format!("{number}.ko"));
+        let Ok(module) = File::open(&path) else { break };
+        finit_module(&module, c"", 0).map_err(|error| at(&path, error))?;
     }
     Ok(())
 }

@@ -61,6 +61,18 @@ impl Modules {
     }
 }
 
+/// Modules of a release below the root of an installation, each behind what it needs itself. One that is built into the kernel is not
+/// among them.
+///
+/// # Errors
+/// There are no modules of the release.
+pub fn of_release(root: &Path, release: &str, names: &[&str]) -> io::Result<Vec<PathBuf>> {
+    let folder = root.join(FOLDERS[0]).join(release);
+    let list = folder.join("modules.dep");
+    let text = read_list(&list).map_err(|error| named(&list, &error))?;
+    Ok(in_order(&parse_dependencies(&text), names).map(|path| folder.join(path)).collect())
+}
+
 fn read_list(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;

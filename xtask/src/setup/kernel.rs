@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use nodewise_lab::arm64::TOOLS;
 use nodewise_lab::kernel::{compare_releases, fetched, is_of_version};
 use nodewise_lab::{Arch, Cache};
 
@@ -25,11 +26,13 @@ pub fn install(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
     let Some(release) = there.iter().rfind(|release| is_of_version(release.text(), version)) else {
         return fetch(cache, version, arch);
     };
-    if arch != Arch::X86 || modules::are_current(&cache.kernels().join(release.text()), release.text()) {
+    let tree = cache.kernels().join(release.text());
+    let has_tools = arch == Arch::X86 || tree.join(TOOLS).is_file();
+    if has_tools && modules::are_current(&tree, release.text()) {
         println!("kernel {version}: {release} is there");
         return Ok(());
     }
-    println!("kernel {version}: {release} is there without all modules that guests need now");
+    println!("kernel {version}: {release} is there without all that guests need now");
     if let Err(error) = fetch(cache, version, arch) {
         println!("kernel {version}: {release} stays as it is: {error:#}");
     }
@@ -44,10 +47,13 @@ fn fetch(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
     println!("kernel {version}: fetching {release}");
     // Beside its place and of another name until it is complete; gone when this fails.
     let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(&kernels)?;
-    let package = download(&apt, &release, work.path())?;
+    let package = download(&apt, &format!("linux-image-{release}"), work.path())?;
     let tree = work.path().join("tree");
     program::quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree))?;
-    arrange(&tree, &release, arch)?;
+    arrange(&tree, &release)?;
+    if arch == Arch::Arm {
+        add_tools(cache, work.path(), &tree)?;
+    }
     let place = kernels.join(&release);
     if place.exists() {
         fs::rename(&place, work.path().join("before"))
@@ -112,23 +118,41 @@ fn newest(names: &str, version: &str, arch: Arch) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Downloads a kernel's package; apt checks its hash.
-fn download(apt: &PrivateApt, release: &str, folder: &Path) -> Result<PathBuf> {
-    let name = format!("linux-image-{release}");
-    program::quiet(apt.command("apt-get", &["-q", "download", &name]).current_dir(folder))?;
+/// Downloads a package; apt checks its hash.
+fn download(apt: &PrivateApt, name: &str, folder: &Path) -> Result<PathBuf> {
+    program::quiet(apt.command("apt-get", &["-q", "download", name]).current_dir(folder))?;
     let packages = fs::read_dir(folder)?.filter_map(Result::ok).map(|entry| entry.path());
+    let is_it = |path: &Path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.strip_prefix(name).is_some_and(|rest| rest.starts_with('_') && rest.ends_with(".deb"))
+    };
     packages
-        .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .filter(|path| is_it(path))
         .last()
         .with_context(|| format!("apt-get download {name} left no package"))
 }
 
-/// Makes an unpacked package what guests need: `boot/vmlinuz-R`, and on x86-64 `lib/modules/R` with the
-/// modules that a guest can need and no others. Guests of arm64 load none.
-fn arrange(tree: &Path, release: &str, arch: Arch) -> Result<()> {
-    let unused: &[&str] = if arch == Arch::X86 { &["usr/share"] } else { &["usr", "lib"] };
-    for path in unused.iter().map(|unused| tree.join(unused)).filter(|path| path.is_dir()) {
-        fs::remove_dir_all(&path)?;
+/// Puts a static busybox beside a kernel for arm64, whose guests see nothing of the host.
+fn add_tools(cache: &Cache, work: &Path, tree: &Path) -> Result<()> {
+    let apt = PrivateApt::suite(cache, SUITES[0], Arch::Arm)?;
+    program::quiet(&mut apt.command("apt-get", &["-q", "update"]))?;
+    let package = download(&apt, "busybox-static", work)?;
+    let unpacked = work.join("tools");
+    program::quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&unpacked))?;
+    let places = ["usr/bin/busybox", "bin/busybox"].map(|place| unpacked.join(place));
+    let busybox = places.iter().find(|place| place.is_file()).context("busybox-static has no busybox")?;
+    let place = tree.join(TOOLS);
+    fs::create_dir_all(place.parent().unwrap_or(tree))?;
+    fs::copy(busybox, &place).with_context(|| format!("cannot make {}", place.display()))?;
+    Ok(())
+}
+
+/// Makes an unpacked package what guests need: `boot/vmlinuz-R`, and `lib/modules/R` with the modules that a guest can need
+/// and no others.
+fn arrange(tree: &Path, release: &str) -> Result<()> {
+    let unused = tree.join("usr/share");
+    if unused.is_dir() {
+        fs::remove_dir_all(&unused)?;
     }
     let symbols = tree.join(format!("boot/System.map-{release}"));
     if symbols.exists() {
@@ -137,9 +161,6 @@ fn arrange(tree: &Path, release: &str, arch: Arch) -> Result<()> {
     let image = tree.join(format!("boot/vmlinuz-{release}"));
     if !image.is_file() {
         bail!("the package of {release} has no boot/vmlinuz-{release}");
-    }
-    if arch != Arch::X86 {
-        return Ok(());
     }
     // Since Debian 13 modules are packaged under /usr; the lab looks in lib above boot.
     if !tree.join("lib").exists() {
@@ -177,24 +198,8 @@ mod tests {
     fn a_package_without_a_kernel_is_refused() {
         let tree = tempfile::tempdir().unwrap();
         fs::create_dir_all(tree.path().join("usr/share/doc")).unwrap();
-        let error = arrange(tree.path(), "6.12.1-amd64", Arch::X86).unwrap_err();
+        let error = arrange(tree.path(), "6.12.1-amd64").unwrap_err();
         assert_eq!(error.to_string(), "the package of 6.12.1-amd64 has no boot/vmlinuz-6.12.1-amd64");
         assert!(!tree.path().join("usr/share").exists());
-    }
-
-    #[test]
-    fn of_a_kernel_for_arm64_the_image_is_kept() {
-        let tree = tempfile::tempdir().unwrap();
-        for name in
-            ["boot/vmlinuz-6.12.1-arm64", "boot/System.map-6.12.1-arm64", "usr/lib/modules/6.12.1-arm64/a.ko"]
-        {
-            let path = tree.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        arrange(tree.path(), "6.12.1-arm64", Arch::Arm).unwrap();
-        assert!(tree.path().join("boot/vmlinuz-6.12.1-arm64").exists());
-        assert!(!tree.path().join("boot/System.map-6.12.1-arm64").exists());
-        assert!(!tree.path().join("usr").exists());
     }
 }

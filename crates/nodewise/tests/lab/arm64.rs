@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use nodewise_conformance::ScriptKind;
 use nodewise_lab::arm64::{Lab, PROGRAMS};
 use nodewise_lab::{Layout, Output};
 use serde_json::Value;
@@ -36,6 +37,8 @@ pub fn run(of: &Guest, layout: Layout) -> Result<Output, Boot> {
     let mut guest = lab.guest(layout, &programs.init);
     guest.programs =
         vec![("nodewise".to_owned(), programs.nodewise.clone()), ("lab".to_owned(), programs.own.clone())];
+    let needs_tools = |kind: &ScriptKind| matches!(kind, ScriptKind::Swap | ScriptKind::Cache);
+    guest.has_tools = of.plan.kinds.iter().any(needs_tools);
     guest.append.extend(of.plan.append.clone());
     guest.qemu_arguments = of.qemu_words();
     guest.timeout = of.timeout(guest.timeout);
