@@ -8,8 +8,7 @@ use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::{Memory, ZoneKind};
 
 const NODES: &str = "/sys/devices/system/node";
-const VMSTAT: &str = "/proc/vmstat";
-/// Counters in it of the work of kswapds.
+/// Counters in `/proc/vmstat` of the work of kswapds.
 const WORK: [&str; 2] = ["pgscan_kswapd ", "pageoutrun "];
 /// Longer than a kswapd naps twice, and how often to wait for it.
 const TWO_NAPS: Duration = Duration::from_millis(250);
@@ -123,9 +122,8 @@ fn free_pages(text: &str) -> BTreeMap<(NodeId, ZoneKind), u64> {
 /// The counters cannot be read.
 pub fn wait_for_kswapd() -> Result<(), String> {
     let work = || -> Result<Vec<String>, String> {
-        let text = fs::read_to_string(VMSTAT).map_err(|error| format!("{VMSTAT}: {error}"))?;
         let counts = |line: &&str| WORK.iter().any(|name| line.starts_with(name));
-        Ok(text.lines().filter(counts).map(str::to_owned).collect())
+        Ok(line("/proc/vmstat")?.lines().filter(counts).map(str::to_owned).collect())
     };
     let mut before = work()?;
     for _ in 0..WAITS {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-pub use nodewise_conformance::kernel::{line, list, numastat, online_nodes};
+pub use nodewise_conformance::kernel::{free_blocks, line, list, numastat, online_nodes};
 
 const NODES: &str = "/sys/devices/system/node";
 

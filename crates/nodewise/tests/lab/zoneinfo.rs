@@ -39,6 +39,11 @@ impl Zone {
         self.lists.iter().filter(|list| list.cpu == cpu).map(|list| list.most).sum()
     }
 
+    /// Events that a CPU may keep to itself before a counter of the zone or its node has them.
+    pub const fn drift_of_cpu(&self) -> u64 {
+        self.drift
+    }
+
     /// How far the free pages may be from what the watermarks are compared with.
     pub fn drift(&self) -> u64 {
         self.drift * self.lists.len() as u64

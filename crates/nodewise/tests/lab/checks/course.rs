@@ -18,6 +18,7 @@ use crate::course::Words;
 use crate::guest::FIGURE;
 use crate::nodewise::Context;
 use crate::setting::Setting;
+use crate::zoneinfo::{self, Zone};
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 const PROMOTION_LIMIT: &str = "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps";
@@ -225,16 +226,11 @@ fn promotions(context: &Context, case: &Case) -> Result<(), String> {
     let _hot = pace("hot_threshold_ms", promotion.hot[0].as_millis() as u64)?;
     let _longest = pace("scan_period_max_ms", promotion.period_max.as_millis() as u64)?;
     let _limit = Setting::with(PROMOTION_LIMIT, &(promotion.pages_per_s >> 8).to_string())?;
-    let promotion = Promotion { lag: counter_lag()?, ..promotion };
+    let zones = zoneinfo::zones()?;
+    let fast = zones.iter().filter(|zone| zone.state.node == NodeId::new(0));
+    let lag = fast.map(Zone::drift_of_cpu).max().ok_or("node 0 has no zone")?;
+    let promotion = Promotion { lag, ..promotion };
     all(context, &Case { promotion: Some(promotion), ..*case })
-}
-
-/// Events that a CPU may keep to itself before the counter of the first node has them.
-fn counter_lag() -> Result<u64, String> {
-    let text = std::fs::read_to_string("/proc/zoneinfo").map_err(|error| format!("zoneinfo: {error}"))?;
-    let own = text.split("Node ").filter(|zone| zone.starts_with("0,")).flat_map(str::lines);
-    let values = own.filter_map(|line| line.trim().strip_prefix("vm stats threshold:")?.trim().parse().ok());
-    values.max().ok_or_else(|| "zoneinfo: no vm stats threshold of node 0".to_owned())
 }
 
 /// A program for each CPU, at once; all but one of them in the bands at each time.
@@ -271,7 +267,8 @@ fn wait_until_idle() -> Result<(), String> {
         let before = idle_ticks()?;
         std::thread::sleep(Duration::from_secs(1));
         // Hundredths of a second, of each CPU.
-        let is_quiet = idle_ticks()?.iter().zip(&before).all(|(now, before)| now - before >= 95);
+        let is_quiet =
+            idle_ticks()?.iter().zip(&before).all(|(now, before)| now.saturating_sub(*before) >= 95);
         quiet = if is_quiet { quiet + 1 } else { 0 };
         if quiet == 3 {
             return Ok(());

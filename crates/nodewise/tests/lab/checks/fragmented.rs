@@ -22,6 +22,7 @@ use super::short::{DISK, Disk, shell};
 use crate::guest::FIGURE;
 use crate::nodewise::{Context, complaint};
 use crate::setting;
+use crate::zoneinfo::{self, Zone};
 
 /// The size of the pages of the pool.
 const HUGE: Bytes = Bytes::from_mib(2);
@@ -137,15 +138,6 @@ pub fn pool(context: &Context) -> Result<(), String> {
     Ok(())
 }
 
-/// Pages of a node in the lists of CPUs: free to these alone, and not counted as free. What is freed at once, as the pieces are, stays
-/// there, up to an eighth of the node, as long as the CPU is idle.
-fn in_lists(node: NodeId) -> Result<u64, String> {
-    let text = fs::read_to_string("/proc/zoneinfo").map_err(|error| format!("zoneinfo: {error}"))?;
-    let name = format!("{node},");
-    let own = text.split("Node ").filter(|zone| zone.starts_with(&name)).flat_map(str::lines);
-    Ok(own.filter_map(|line| line.trim().strip_prefix("count:")?.trim().parse::<u64>().ok()).sum())
-}
-
 /// The page cache of a node that runs short is in the interval of the model, with `vm.watermark_boost_factor` as it is and with 0:
 /// the watermarks of a node in pieces are raised, and kswapd frees that much more.
 pub fn page_cache(context: &Context) -> Result<(), String> {
@@ -166,7 +158,10 @@ pub fn page_cache(context: &Context) -> Result<(), String> {
         let boost = factor.parse().map_err(|_| format!("{FACTOR}: {factor}"))?;
         let memory = kernel::memory_now(&memory(context)?)?.with_boost(boost);
         let pages = memory.free_of(node) + BEYOND;
-        let kept = in_lists(node)?;
+        // Free to one CPU alone, and not counted as free. What is freed at once, as the pieces are, stays in its lists, up to an eighth of
+        // the node, as long as the CPU is idle.
+        let kept: u64 =
+            zoneinfo::zones()?.iter().filter(|zone| zone.state.node == node).map(Zone::kept).sum();
         let mut simulation = Simulation::new(memory, Weights::new(), context.nr_node_ids(), release(context));
         let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
         let allowed = context.seen.nodes_with_memory();

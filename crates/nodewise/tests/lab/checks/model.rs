@@ -10,7 +10,8 @@ use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
 use nodewise_model::{
-    BuiltAt, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind, ZoneState, zones,
+    BuiltAt, FallbackOrders, Memory, Placed, Policy, Release, Scope, Watermarks, Weights, ZoneKind,
+    ZoneState, zones,
 };
 use nodewise_syscall::{NodeBuffer, PageKind, PageLocation, Task, affinity, mempolicy, pages};
 use serde_json::Value;
@@ -265,7 +266,7 @@ pub fn drawn_requests(context: &Context) -> Result<(), String> {
     let now = memory(context)?;
     for _ in 0..REQUESTS {
         let drawn = any_request(&mut random, context);
-        let in_blocks = if drawn.huge { memory_of(context, has_free_block)? } else { now.clone() };
+        let in_blocks = if drawn.huge { with_blocks(&now)? } else { now.clone() };
         let touched = drawn.touch(context)?;
         let ours = drawn.nodes_of_pages(context, &now, touched.address)?;
         // Where a node has no free block of 2 MiB the kernel gives small pages, each placed by itself.
@@ -288,30 +289,27 @@ pub fn drawn_requests(context: &Context) -> Result<(), String> {
     Ok(())
 }
 
+/// Memory in which nodes without a free block of the size of a huge page have nothing free.
+fn with_blocks(memory: &Memory) -> Result<Memory, String> {
+    let mut free = Placed::new();
+    for zone in memory.zones() {
+        if kernel::free_blocks(zone.node, HUGE_ORDER)? == 0 {
+            free.insert((zone.node, zone.kind), 0);
+        }
+    }
+    Ok(memory.clone().with_free(&free))
+}
+
 /// The guest's memory as it is now, read through `nodewise zones`.
 pub fn memory(context: &Context) -> Result<Memory, String> {
-    memory_of(context, |_| true)
-}
-
-/// Whether a node has a free block of the size of a huge page, or of a larger one.
-fn has_free_block(node: NodeId) -> bool {
-    let text = fs::read_to_string("/proc/buddyinfo").unwrap_or_default();
-    let name = format!("Node {node},");
-    let counts = |line: &str| line.split_whitespace().skip(4 + HUGE_ORDER as usize).any(|count| count != "0");
-    text.lines().any(|line| line.starts_with(&name) && counts(line))
-}
-
-/// The guest's memory, with what is free on some nodes alone.
-fn memory_of(context: &Context, has_free: impl Fn(NodeId) -> bool) -> Result<Memory, String> {
     let json = context.json(&["zones", "--json"])?;
     let state = |zone: &Value| -> Result<ZoneState, String> {
         let reserve = number(zone, "reserve_from_programs_pages")?;
-        let node = NodeId::new(number(zone, "node")? as u32);
         Ok(ZoneState {
-            node,
+            node: NodeId::new(number(zone, "node")? as u32),
             kind: ZoneKind::from_name(zone["zone"].as_str().unwrap_or_default()).ok_or("a zone's name")?,
             managed: number(zone, "managed_pages")?,
-            free: if has_free(node) { number(zone, "free_pages")? } else { 0 },
+            free: number(zone, "free_pages")?,
             marks: Watermarks {
                 min: number(zone, "min_pages")?,
                 low: number(zone, "low_pages")?,
