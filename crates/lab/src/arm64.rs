@@ -2,7 +2,8 @@
 //!
 //! The host has no programs that such a guest could run, so nothing of the host is seen inside. The guest
 //! gets an [archive](crate::initramfs) that its kernel unpacks into memory: an init, which is this crate's
-//! program `lab-init` built for arm64, files of the caller's, and the command. Its streams and its exit
+//! program `lab-init` built for arm64, files of the caller's, and the command; where [`Guest::has_tools`] says so also a busybox for
+//! arm64, which `lab-init` gives the names of its programs, and modules, which it loads. Its streams and its exit
 //! status leave through the ports of a serial card, each of which QEMU writes to where the
 //! engine expects it: what comes back is the same as from a guest of x86-64.
 //!
@@ -21,6 +22,7 @@ use crate::arch::Arch;
 use crate::cache::Cache;
 use crate::engine;
 use crate::guest::{GuestError, Output, appended, judge};
+use crate::init_script::{BUSYBOX, MODULES};
 use crate::initramfs::{Archive, read};
 use crate::kernel::{Kernel, KernelChoice};
 use crate::lab::{self, LabError};
@@ -36,12 +38,8 @@ const INIT: &str = "/init";
 pub const COMMAND: &str = "/etc/nodewise-command";
 /// Folder in the guest for the caller's programs; the only one in `PATH`.
 pub const PROGRAMS: &str = "/bin";
-/// A static busybox, below the root of the kernel's installation.
+/// A static busybox for arm64, below the root of the kernel's installation.
 pub const TOOLS: &str = "tools/busybox";
-/// The same in the guest, where `lab-init` gives each of its programs a name.
-pub const BUSYBOX: &str = "/bin/busybox";
-/// Folder in the guest with modules, each named by its place in the order in which they are loaded.
-pub const MODULES: &str = "/modules";
 /// The modules that come with tools: swap and a file system in compressed memory.
 const LOADED: [&str; 3] = ["zram", "crc32c_generic", "ext4"];
 /// Devices in the guest that lead to the command's standard output and error, and to its exit status.
@@ -250,6 +248,33 @@ mod tests {
         for part in ["init\0", "the init", "bin/tool\0", "/bin/tool\0two words\0\0"] {
             assert!(text.contains(part), "{part:?} is missing");
         }
+    }
+
+    #[test]
+    fn a_guest_with_tools_gets_busybox_and_modules_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let release = "6.12.1-arm64";
+        let modules = folder.path().join("lib/modules").join(release);
+        fs::create_dir_all(&modules).unwrap();
+        fs::create_dir_all(folder.path().join("boot")).unwrap();
+        let mut guest = guest(folder.path(), "");
+        guest.lab.kernel =
+            Kernel { image: folder.path().join("boot/vmlinuz"), release: KernelRelease::new(release) };
+        fs::write(&guest.lab.kernel.image, "cat initramfs >&3; echo 0 > share/status").unwrap();
+        let failed = |guest: &Guest| guest.run(&["true".into()]).unwrap_err().to_string();
+        guest.has_tools = true;
+        assert!(failed(&guest).ends_with("tools/busybox: no such file or directory"), "{}", failed(&guest));
+        fs::create_dir_all(folder.path().join("tools")).unwrap();
+        fs::write(folder.path().join(TOOLS), "the busybox").unwrap();
+        assert!(failed(&guest).ends_with("modules.dep: no such file or directory"), "{}", failed(&guest));
+        fs::write(modules.join("modules.dep"), "zram.ko: lz4.ko\nlz4.ko:\n").unwrap();
+        fs::write(modules.join("zram.ko"), "the second").unwrap();
+        fs::write(modules.join("lz4.ko"), "the first").unwrap();
+        let archive = String::from_utf8(guest.run(&["true".into()]).unwrap().stdout).unwrap();
+        let parts =
+            ["bin/busybox\0", "the busybox", "modules/0.ko\0", "the first", "modules/1.ko\0", "the second"];
+        let places = parts.map(|part| archive.find(part).unwrap_or_else(|| panic!("{part:?} is missing")));
+        assert!(places.is_sorted(), "{places:?}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use nodewise_lab::arm64::{BUSYBOX, COMMAND, MODULES, PORTS, PROGRAMS};
+use nodewise_lab::arm64::{COMMAND, PORTS, PROGRAMS};
+use nodewise_lab::init_script::{BUSYBOX, MODULES};
 use nodewise_lab::initramfs::named;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};

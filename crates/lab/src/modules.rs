@@ -50,12 +50,10 @@ impl Modules {
         let folder = folders.map(|folder| folder.join(release.text())).find(|folder| folder.is_dir());
         let Some(folder) = folder else { return Ok(None) };
         let folder = folder.canonicalize()?;
-        let list = folder.join("modules.dep");
-        let needed = match read_list(&list) {
-            Ok(text) => in_order(&parse_dependencies(&text), &NEEDED).map(|path| folder.join(path)).collect(),
+        let needed = match in_folder(&folder, &NEEDED) {
             // A kernel without any module can have an empty folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(named(&list, &error)),
+            found => found?,
         };
         Ok(Some(Self { release, folder, needed }))
     }
@@ -65,9 +63,13 @@ impl Modules {
 /// among them.
 ///
 /// # Errors
-/// There are no modules of the release.
+/// The list of the release's modules cannot be read; the message names it.
 pub fn of_release(root: &Path, release: &str, names: &[&str]) -> io::Result<Vec<PathBuf>> {
-    let folder = root.join(FOLDERS[0]).join(release);
+    in_folder(&root.join(FOLDERS[0]).join(release), names)
+}
+
+/// The same in the folder of a release.
+fn in_folder(folder: &Path, names: &[&str]) -> io::Result<Vec<PathBuf>> {
     let list = folder.join("modules.dep");
     let text = read_list(&list).map_err(|error| named(&list, &error))?;
     Ok(in_order(&parse_dependencies(&text), names).map(|path| folder.join(path)).collect())

@@ -202,4 +202,17 @@ mod tests {
         assert_eq!(error.to_string(), "the package of 6.12.1-amd64 has no boot/vmlinuz-6.12.1-amd64");
         assert!(!tree.path().join("usr/share").exists());
     }
+
+    #[test]
+    fn of_a_kernel_for_arm64_the_image_is_kept_and_modules_are_asked_for() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir_all(tree.path().join("boot")).unwrap();
+        for name in ["boot/vmlinuz-6.12.1-arm64", "boot/System.map-6.12.1-arm64"] {
+            fs::write(tree.path().join(name), "").unwrap();
+        }
+        let error = arrange(tree.path(), "6.12.1-arm64").unwrap_err();
+        assert_eq!(error.to_string(), "the package of 6.12.1-arm64 has no modules");
+        assert!(tree.path().join("boot/vmlinuz-6.12.1-arm64").exists());
+        assert!(!tree.path().join("boot/System.map-6.12.1-arm64").exists());
+    }
 }
