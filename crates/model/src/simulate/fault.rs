@@ -67,7 +67,7 @@ impl Simulation {
     }
 
     /// Takes the pages of a range that are there: those of a file are mapped, and those that others have too
-    /// are no longer the program's.
+    /// stop being the program's.
     fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Found {
         self.carve(object, pages);
         let now = self.now;

@@ -305,7 +305,7 @@ fn a_counter_that_lacks_nothing_lets_exactly_the_limit_through() {
 
 #[test]
 fn a_counter_is_as_far_behind_as_when_its_second_began() {
-    // 20 times 13 candidates are seen as 260, the last of which is refused; the first of them began the second.
+    // The first of 260 candidates begins the second. They are seen 13 at a time, all of them with the last one, which is refused.
     let promotion = Promotion { pages_per_s: 256, lag: 12, ..hot(1_000_000) };
     let share = promoted(&SLOW, promotion, &[1.9])[0];
     assert_eq!(share.median, 259.0 / 8192.0);
