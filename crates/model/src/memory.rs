@@ -188,6 +188,12 @@ impl Memory {
         high..=high.saturating_add(u64::try_from(boost).unwrap_or(u64::MAX))
     }
 
+    /// Pages of a node that programs may take before its zones are at their low watermarks.
+    pub fn above_low_of(&self, node: NodeId) -> u64 {
+        let zones = self.zones.iter().filter(|zone| zone.node == node);
+        zones.map(|zone| zone.free.saturating_sub(zone.kept(zone.marks.low, ZoneKind::Movable))).sum()
+    }
+
     /// Free pages of a node.
     pub fn free_of(&self, node: NodeId) -> u64 {
         self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.free).sum()

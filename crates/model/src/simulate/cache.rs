@@ -262,17 +262,34 @@ impl Simulation {
     /// Notes that kswapd of some nodes is awake: it frees until the zones are above their high watermarks, and in its last pass up to
     /// as much again. The watermarks of fragmented zones are raised meanwhile (`boost_watermark` in `mm/page_alloc.c`).
     pub(super) fn doubt_awake(&mut self, nodes: &NodeSet, step: &mut Step) {
-        if self.cached.is_empty() {
-            return;
+        for (node, ahead) in self.doubt_cached(nodes) {
+            step.free_ahead(node, ahead);
         }
-        self.is_flushing |= self.memory.nodes().iter().any(|node| self.dirty_on(node) > 0);
-        for (node, pages) in self.cached_pages().into_iter().filter(|(node, _)| nodes.contains(*node)) {
+    }
+
+    /// Notes that pages which no program has asked for, such as page tables and blocks of file systems, at most this many on each
+    /// node, may have woken the kswapd of a node that is as near its low watermarks.
+    pub fn doubt_own(&mut self, pages: u64) {
+        let nodes = self.memory.nodes();
+        let near = nodes.iter().filter(|node| self.memory.above_low_of(*node) < pages).collect();
+        self.doubt_cached(&near);
+    }
+
+    /// Doubts that kswapds of some nodes have left what is cached there; gives the pages that each may free.
+    fn doubt_cached(&mut self, nodes: &NodeSet) -> Vec<(NodeId, u64)> {
+        let cached = self.cached_pages();
+        let cached: Vec<_> = cached.into_iter().filter(|(node, _)| nodes.contains(*node)).collect();
+        if !cached.is_empty() {
+            self.is_flushing |= self.memory.nodes().iter().any(|node| self.dirty_on(node) > 0);
+        }
+        let ahead = |(node, pages)| {
             let high = *self.memory.high_of(node).end();
             let ahead = high.saturating_mul(2).saturating_sub(self.memory.free_of(node)).min(pages);
             let doubt = self.doubts.entry(node).or_default();
             doubt.fewer = doubt.fewer.max(ahead);
-            step.free_ahead(node, ahead);
-        }
+            (node, ahead)
+        };
+        cached.into_iter().map(ahead).collect()
     }
 
     /// Notes that pages of a file which are used again may have been dropped, and come back now to another node.

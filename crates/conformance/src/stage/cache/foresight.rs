@@ -93,6 +93,7 @@ impl Foresight {
         }
         let mut next = self.clone();
         let step = next.play(program, &act)?;
+        next.simulation.doubt_own(OWN);
         if !step.killed.is_empty() || step.missing.is_some() {
             return Ok(None);
         }
@@ -122,12 +123,7 @@ impl Foresight {
 
     /// Whether a node is near its low watermark, or below.
     fn is_tight(&self, node: NodeId) -> bool {
-        let memory = self.simulation.memory();
-        let zones = memory.zones().iter().filter(|zone| zone.node == node);
-        let usable = zones.map(|zone| {
-            zone.free.saturating_sub(zone.kept(zone.marks.low, nodewise_model::ZoneKind::Movable))
-        });
-        usable.sum::<u64>() < BLUR
+        self.simulation.memory().above_low_of(node) < BLUR
     }
 
     /// How the figures of nodes are known now.
@@ -256,6 +252,25 @@ mod tests {
         assert_eq!((taken.known(), taken.blur_of("p1")), (Known::Apart, Some(0)));
         let (_, least, most) = taken.cache()[0];
         assert!(least < most - (3 * OWN) as i64 && most < 300 * MIB as i64, "{least} to {most}");
+    }
+
+    #[test]
+    fn kswapd_may_be_awake_where_the_pages_of_the_kernel_can_wake_it() {
+        let room = read(&begun(&[("p1", "bind:0")]), "p1", 300).unwrap();
+        let above = room.simulation.memory().above_low_of(NodeId::new(0));
+        let least = |left: u64| {
+            let part = Part { region: "memory".to_owned(), pages: Some(0..above - left) };
+            room.after("p1", Act::Touch(part)).unwrap().unwrap().cache()[0].1
+        };
+        let exact = (300 * MIB - OWN) as i64;
+        assert_eq!(least(OWN), exact);
+        let memory = room.simulation.memory();
+        let zones = memory.zones().iter().filter(|zone| zone.node == NodeId::new(0));
+        let high: u64 = zones.map(|zone| zone.marks.high).sum();
+        let left = OWN / 2;
+        let free = memory.free_of(NodeId::new(0)) - (above - left);
+        assert!(2 * high > free, "{high} {free}");
+        assert_eq!(least(left), exact - (2 * high - free) as i64);
     }
 
     #[test]

@@ -48,6 +48,25 @@ fn pages_come_from_where_the_policy_of_the_reader_says_and_stay_after_its_end() 
 }
 
 #[test]
+fn pages_of_the_kernel_can_wake_a_kswapd_where_few_are_left() {
+    let mut simulation = simulation();
+    play(&mut simulation, &[("a", start("bind:0")), ("a", read("data", 0..1000))]);
+    let node = NodeId::new(0);
+    let above = simulation.memory().above_low_of(node);
+    simulation.doubt_own(above);
+    assert_eq!(simulation.page_cache()[&node], Interval { least: 1000 * MIB, most: 1000 * MIB });
+    simulation.doubt_own(above + 1);
+    assert_eq!(simulation.page_cache()[&node].least, 1000 * MIB, "twice the high watermark is free");
+    let heap = Mapping { pages: above - 10, ..mapping("heap", 0, Backing::NeverHuge) };
+    play(&mut simulation, &[("a", Act::Allocate(heap))]);
+    simulation.doubt_own(10);
+    assert_eq!(simulation.page_cache()[&node].least, 1000 * MIB);
+    simulation.doubt_own(11);
+    let ahead = 2 * simulation.memory().high_of(node).end() - simulation.memory().free_of(node);
+    assert_eq!(simulation.page_cache()[&node], Interval { least: 1000 * MIB - ahead, most: 1000 * MIB });
+}
+
+#[test]
 fn pages_that_are_cached_are_not_read_again_and_are_nobodys() {
     let mut simulation = simulation();
     let steps = [
