@@ -133,6 +133,8 @@ impl Cast<'_> {
                 return Ok(());
             }
         }
+        // The last step is compared as it ended; this one must not meet a kswapd that naps.
+        kernel::wait_for_kswapd()?;
         match step {
             CacheStep::Read(program, pages) => self.pass(*program, *pages, false)?,
             CacheStep::Write(program, pages) => self.pass(*program, *pages, true)?,
@@ -151,7 +153,6 @@ impl Cast<'_> {
             CacheStep::Sync => crate::swap::run("sync", &[])?,
             CacheStep::Drop => write("/proc/sys/vm/drop_caches", "1")?,
         }
-        kernel::wait_for_kswapd()?;
         self.compare(&step.text())
     }
 
