@@ -53,7 +53,7 @@ pub enum Change {
     /// source was not read.
     SurplusInUseNotKept,
     /// A page of a pool that `mbind` moved to a new one of its own node cannot be moved any more; before, it
-    /// could. Seen on 6.18 and not on 6.12.
+    /// could. Seen on 6.18, on Debian's 6.1.176, and not on 6.12.117.
     ReplacedInPlaceStays,
     /// A part of a huge page that was in common with a child and has been split is the writer's own again
     /// when no one else has any of it; before, a write to it is a copy even then.
@@ -111,6 +111,10 @@ impl Change {
         (Self::OneNodeNotBalanced, 7, 0),
     ];
 
+    /// Changes that a long-term release got with a later patch, as Debian's kernel of it shows; the releases between this one and
+    /// the one in [`Change::ALL`] may lack them.
+    const BACKPORTED: [(Self, u16, u16); 1] = [(Self::ReplacedInPlaceStays, 6, 1)];
+
     /// The release that brought it: major and minor number.
     pub fn since(self) -> (u16, u16) {
         let entry = Self::ALL.into_iter().find(|(change, ..)| *change == self);
@@ -144,7 +148,8 @@ impl Release {
 
     /// Whether this release has a change.
     pub fn has(self, change: Change) -> bool {
-        (self.major, self.minor) >= change.since()
+        let Self { major, minor } = self;
+        (major, minor) >= change.since() || Change::BACKPORTED.contains(&(change, major, minor))
     }
 }
 
@@ -179,6 +184,12 @@ mod tests {
         assert!(!release.has(Change::AutomaticWeights));
         assert_eq!(Release::from_kernel(None), Release::REFERENCE);
         assert_eq!(release.to_string(), "6.12");
+    }
+
+    #[test]
+    fn a_patch_brings_a_change_to_its_own_release_alone() {
+        let has = |minor| Release::new(6, minor).has(Change::ReplacedInPlaceStays);
+        assert_eq!([0, 1, 2, 13, 14].map(has), [false, true, false, false, true]);
     }
 
     /// The sources of this crate beside this file, without what tests them.

@@ -78,6 +78,24 @@ fn case_27_hugetlb_dequeue() {
     assert_eq!(pool.reserve(7, &Policy::DEFAULT, &NodeSet::from([0, 2])), Err(Errno::Enomem));
 }
 
+/// Script pools-32 on `4x(1c 512M); dist=20`, 6.1.
+#[test]
+fn case_48_mbind_move_hugetlb() {
+    for (minor, filled, expected) in [(1, 1, 0), (12, 1, 3), (18, 1, 0), (1, 2, 3), (12, 2, 3), (18, 2, 3)] {
+        let release = Release::new(6, minor);
+        let task = Task::new(Surroundings::new(&machine(), release), n(0));
+        let memory = Memory::from_machine(&machine(), BuiltAt::Boot, release);
+        let pool = Pool::with(&[(n(0), filled), (n(1), 0), (n(2), 0), (n(3), 0)]);
+        let mut mapping = Pooled::map(pool, 1, &task).unwrap();
+        mapping.touch(0, &task, &memory);
+        for policy in ["local", "bind:3"] {
+            let policy: MemPolicy = policy.parse().unwrap();
+            mapping.bind(&policy, Present::Move, &task, &memory).unwrap();
+        }
+        assert_eq!(mapping.nodes(), [Some(n(expected))], "{release}, a pool of {filled}");
+    }
+}
+
 /// A program on a CPU of node 0 of the machine that the cases below were recorded on.
 fn three_nodes(release: Release) -> (Task, Memory) {
     let text = "(1c 512M) (1c 512M) (512M); dist=10,20,30/20,10,30/30,30,10";
