@@ -207,13 +207,22 @@ MAYBE_UNUSED static word map_plain(word address, word pages)
     return start + HUGE;
 }
 
-/* The turns of a file begin at the number of its inode, so another page of it is the first. */
+/* The turns of a file begin at the number of its inode, but before 6.7 not those of pages that mbind moves: takes a file whose inode
+   gives up to eight nodes the same turns. For weights another page of it is the first: a multiple of as many pages further on. */
+#define FILE_TURNS 840
 MAYBE_UNUSED static word map_file(word address, word pages, word inode, word first, word period)
 {
     struct stat status;
-    int file = syscall(SYS_memfd_create, "pages", 0);
-    if (file < 0 || fstat(file, &status))
-        quit("memfd_create");
+    word turns = period < FILE_TURNS ? period : FILE_TURNS;
+    int file = -1;
+    for (int tries = 0; tries < 3 * FILE_TURNS; tries++) {
+        close(file);
+        file = syscall(SYS_memfd_create, "pages", 0);
+        if (file < 0 || fstat(file, &status))
+            quit("memfd_create");
+        if (status.st_ino % turns == inode % turns)
+            break;
+    }
     first += (inode % period + period - status.st_ino % period) % period;
     if (ftruncate(file, (first + pages) * PAGE))
         quit("ftruncate");

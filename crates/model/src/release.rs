@@ -23,6 +23,9 @@ pub enum Change {
     /// lower 32. Pages above 16 TiB, where programs have theirs, then fall to other nodes wherever the
     /// number of nodes is not a power of two.
     WholeInterleaveIndex,
+    /// A page of a file that `mbind` moves takes the turn that a touch would give it, by inode and number; before, by
+    /// its number in the file alone.
+    MovedPagesCountInode,
     /// The order that the log names for a node without memory leaves that node out; before, it came first,
     /// though it has nothing to give.
     BareNodesLeftOut,
@@ -82,13 +85,14 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 26] = [
+    pub const ALL: [(Self, u16, u16); 27] = [
         (Self::PowerInNormal, 5, 0),
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),
         (Self::GenerationsOfPages, 6, 1),
         (Self::WholeInterleaveIndex, 6, 7),
+        (Self::MovedPagesCountInode, 6, 7),
         (Self::BareNodesLeftOut, 6, 7),
         (Self::TiersOfLatencies, 6, 7),
         (Self::WeightedInterleave, 6, 9),

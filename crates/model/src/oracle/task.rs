@@ -23,7 +23,7 @@ use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
-use crate::policy::interleave::Weights;
+use crate::policy::interleave::{InterleavePosition, Weights};
 use crate::policy::set::{Policy, Scope, check_home};
 use crate::ram::{Architecture, HUGE_ORDER, huge_order};
 use crate::release::{Change, Release};
@@ -224,7 +224,8 @@ impl Task {
         migrate::mbind(&mut nodes, asked, present, |at| {
             let (page, home) = there[at];
             // Where no page is to be had the old one stays.
-            let target = self.allocate(&placed, page, self.order_at(page), memory).unwrap_or(home);
+            let place = self.place_of(page).when_moved(self.around.release);
+            let target = self.allocate_at(&placed, place, self.order_at(page), memory).unwrap_or(home);
             moved.push((page, home, target));
             target.0
         })?;
@@ -321,8 +322,24 @@ impl Task {
         self.policy.or(&self.system)
     }
 
+    /// Where a page is in the turns of an interleaving policy.
+    fn place_of(&self, page: u64) -> InterleavePosition {
+        self.pages.get(&page).map_or(Backing::Small, |page| page.backing).place(page)
+    }
+
     /// A page of an order as a policy gives it to this program now.
     fn allocate(&self, policy: &Policy, page: u64, order: u32, memory: &mut Memory) -> Option<Home> {
+        self.allocate_at(policy, self.place_of(page), order, memory)
+    }
+
+    /// The same for a page of another place.
+    fn allocate_at(
+        &self,
+        policy: &Policy,
+        place: InterleavePosition,
+        order: u32,
+        memory: &mut Memory,
+    ) -> Option<Home> {
         let request = Request {
             policy,
             weights: &self.around.weights,
@@ -330,7 +347,7 @@ impl Task {
             allowed: &self.allowed,
             pages: 1,
             order,
-            place: self.pages.get(&page).map_or(Backing::Small, |page| page.backing).place(page),
+            place,
             class: Class::User,
         };
         let outcome = memory.allocate(&request);

@@ -3,11 +3,13 @@
 //! # Source
 //! `interleave_nid`, `weighted_interleave_nid`, `interleave_nodes`, `weighted_interleave_nodes` and
 //! `get_vma_policy` in `mm/mempolicy.c`; 6.9 to at least 7.2 (interleave alone: from 6.7, before
-//! with the same results). Every rule was seen on 6.12 and 6.18.
+//! with the same results but for pages that `mbind(2)` moves). Every rule was seen on 6.12 and 6.18.
 
 use std::collections::BTreeMap;
 
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+
+use crate::release::{Change, Release};
 
 /// Weights of nodes; a node without one has weight 1.
 pub type Weights = BTreeMap<NodeId, u32>;
@@ -93,6 +95,18 @@ impl InterleavePosition {
         match self {
             Self::Address(address) => address >> 12,
             Self::File { page, .. } => page,
+        }
+    }
+
+    /// The place that `mbind(2)` goes by when it moves the page: before 6.7 it asked the mapping for it, which does not know the
+    /// inode (`new_page` in `mm/mempolicy.c`; `shmem_alloc_folio` in `mm/shmem.c` adds it). Seen on 6.1 and 6.12.
+    #[must_use]
+    pub fn when_moved(self, release: Release) -> Self {
+        match self {
+            Self::File { page, .. } if !release.has(Change::MovedPagesCountInode) => {
+                Self::File { inode: 0, page }
+            }
+            place => place,
         }
     }
 

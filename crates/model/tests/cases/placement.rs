@@ -1,11 +1,14 @@
 //! The node of every page of a program, and of pages without an address.
 
 use nodewise_machine::{NodeId, PolicyMode};
+use nodewise_model::migrate::Present;
+use nodewise_model::oracle::Task;
+use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::{Cursor, InterleavePosition, Turns};
 use nodewise_model::walk::Request;
-use nodewise_model::{Policy, Weights};
+use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
 
-use crate::server::{all, memory, nodes_of_pages, policy, request};
+use crate::server::{all, machine, memory, n, nodes_of_pages, policy, request};
 
 /// Small pages from an address on.
 fn check(policy: &Policy, cpu_node: u32, address: u64, expected: &[u32]) {
@@ -95,6 +98,24 @@ fn case_19_shmem_interleave() {
     let interleave = policy("interleave:0-3");
     for (inode, expected) in [(2, [2, 3, 0, 1, 2, 3, 0, 1]), (3, [3, 0, 1, 2, 3, 0, 1, 2])] {
         check_place(&interleave, &Weights::new(), 0, InterleavePosition::File { inode, page: 0 }, &expected);
+    }
+}
+
+/// Script pools-4009 on `drawn-4`, 6.1.
+#[test]
+fn case_47_mbind_move_shmem() {
+    for (minor, moved) in [(1, [3, 1, 2, 3, 1, 2]), (12, [1, 2, 3, 1, 2, 3])] {
+        let release = Release::new(6, minor);
+        let mut task = Task::new(Surroundings::new(&machine(), release), n(0));
+        let mut memory = Memory::from_machine(&machine(), BuiltAt::Boot, release);
+        task.map_file(0..8, 64, 2);
+        (0..6).for_each(|page| _ = task.touch(page, &mut memory));
+        task.bind(0..8, &"interleave:1-3".parse().unwrap(), Present::Move, &mut memory).unwrap();
+        // Turns of the last two, which are touched now, have the inode in every release.
+        (6..8).for_each(|page| _ = task.touch(page, &mut memory));
+        let nodes: Vec<u32> =
+            (0..8).filter_map(|page| task.node_of(page)).map(|node| node.number()).collect();
+        assert_eq!(nodes, [&moved[..], &[1, 2]].concat(), "{release}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set::Policy;
+use nodewise_model::release::{Change, Release};
 use nodewise_model::walk::{Class, Request};
 use nodewise_model::zones::ZoneKind;
 use nodewise_model::{Memory, Weights};
@@ -62,12 +63,28 @@ pub struct Source<'a> {
     pub huge: &'a RangeSet<u64>,
 }
 
+impl Source<'_> {
+    /// The origin of pages that `mbind(2)` moves.
+    #[must_use]
+    pub fn when_moved(self, release: Release) -> Self {
+        Self { turns: self.turns.when_moved(release), ..self }
+    }
+}
+
 impl Turns {
     const fn position(self, at: u64) -> InterleavePosition {
         match self {
             Self::Address => InterleavePosition::Address(at),
             Self::Moved(distance) => InterleavePosition::Address(at.wrapping_add(distance)),
             Self::File(inode) => InterleavePosition::File { inode, page: at >> 12 },
+        }
+    }
+
+    /// The turns that pages take when `mbind(2)` moves them ([`InterleavePosition::when_moved`]).
+    fn when_moved(self, release: Release) -> Self {
+        match self {
+            Self::File(_) if !release.has(Change::MovedPagesCountInode) => Self::File(0),
+            turns => turns,
         }
     }
 }

@@ -125,11 +125,12 @@ impl World {
         for vma in vmas.iter().filter(|vma| vma.backing != Backing::Kernel) {
             let keys = vma.keys(&vma.clip(&bytes));
             let moves = flags & (MOVE | MOVE_ALL) != 0 && !matches!(vma.backing, Backing::File(..));
+            let source = vma.source().when_moved(self.facts.release);
             self.with_giver(process, call.thread(), vma.file(), |pages, giver| {
                 if moves {
                     let target = policy.or(giver.policy).clone();
                     for keys in vma.resident_keys(&bytes) {
-                        pages.move_where(&keys, |node| !asked.contains(node), &target, &vma.source(), giver);
+                        pages.move_where(&keys, |node| !asked.contains(node), &target, &source, giver);
                     }
                 }
                 pages.set_policy(keys, &policy);

@@ -1,7 +1,7 @@
 //! Parts of the supervisor that need no program.
 
 use nodewise_machine::{MemPolicy, NodeId, spec};
-use nodewise_model::Policy;
+use nodewise_model::{Policy, Release};
 use rangemap::RangeSet;
 
 use super::pages::{Giver, Pages, Source, Turns};
@@ -31,6 +31,27 @@ fn nodes_of_huge_pages(world: &mut World, policy: &str, blocks: u64) -> Vec<u32>
 fn a_huge_page_takes_one_turn() {
     let nodes = nodes_of_huge_pages(&mut world("4x(3c 2G); dist=20"), "interleave:0-3", 6);
     assert_eq!(nodes, [0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_page_of_a_file_that_mbind_moves_takes_its_turn_without_the_inode_before_6_7() {
+    const PAGE: u64 = 4096;
+    let nodes = |release: Release| -> Vec<Option<u32>> {
+        let mut world = world("4x(3c 2G); dist=20");
+        let policy =
+            Policy::from_mem_policy(&"interleave:1-3".parse().unwrap(), world.facts.scope()).unwrap();
+        let (weights, allowed) = (&world.facts.weights, &world.facts.with_memory);
+        let (bytes, huge) = (2 * PAGE..5 * PAGE, RangeSet::new());
+        let source = Source { turns: Turns::File(64), has_policies: true, huge: &huge };
+        let (memory, cpu_node) = (&mut world.memory, NodeId::new(0));
+        let mut giver = Giver { memory, weights, allowed, policy: &Policy::DEFAULT, cpu_node };
+        let mut pages = Pages::default();
+        pages.fill(&bytes, &source, &mut giver);
+        pages.move_where(&bytes, |_| true, &policy, &source.when_moved(release), &mut giver);
+        (2..5).map(|page| pages.node_at(page * PAGE).map(NodeId::number)).collect()
+    };
+    assert_eq!(nodes(Release::new(6, 1)), [3, 1, 2].map(Some));
+    assert_eq!(nodes(Release::new(6, 7)), [1, 2, 3].map(Some));
 }
 
 #[test]
