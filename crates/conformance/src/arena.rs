@@ -23,7 +23,8 @@ use crate::trace::Trace;
 const SETTINGS: [(&str, &str); 5] = [
     ("/proc/sys/kernel/numa_balancing", "0"),
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295"),
-    // It still looks once when huge pages are switched on: then it takes no place that is not full.
+    // It still looks once when huge pages are switched on: then it takes no place that is not full. A script in which it takes one
+    // ends there.
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", "0"),
     (ENABLED, "madvise"),
     (DEFRAG, "madvise"),

@@ -137,6 +137,19 @@ pub fn wait_for_kswapd() -> Result<(), String> {
     Ok(())
 }
 
+/// Huge pages that khugepaged has begun to make of small ones since the kernel started. It counts one before it changes the first
+/// small page; a kernel without huge pages counts none.
+///
+/// # Errors
+/// The counters cannot be read.
+pub fn collapses() -> Result<u64, String> {
+    line(VMSTAT).map(|text| collapses_in(&text))
+}
+
+fn collapses_in(text: &str) -> u64 {
+    text.lines().find_map(|line| line.strip_prefix("thp_collapse_alloc ")?.parse().ok()).unwrap_or(0)
+}
+
 /// The counters of every node.
 ///
 /// # Panics
@@ -157,6 +170,12 @@ pub fn numastat() -> BTreeMap<u32, NodeCounters> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_pages_that_could_not_be_had_are_not_counted() {
+        let text = "thp_collapse_alloc_failed 7\nthp_collapse_alloc 3\nthp_split_page 5";
+        assert_eq!((collapses_in(text), collapses_in("thp_collapse_alloc_failed 7")), (3, 0));
+    }
 
     #[test]
     fn free_pages_are_those_of_the_zone_above_them() {
