@@ -362,10 +362,12 @@ impl Writer<'_> {
     fn pool(&mut self, pools: &[(NodeId, u64)], pages: u64, steps: &[PoolStep]) -> Option<()> {
         let number = self.pools;
         self.pools += 1;
-        if let Some((first, _)) = pools.first() {
-            // The next page of the whole pool is looked for from the node that was written last.
-            self.line(format_args!("pool({first}, \"nr_hugepages\", 1, 0);"));
-            self.line(format_args!("pool({first}, \"nr_hugepages\", 0, 0);"));
+        // The next page of the whole pool comes from the node that was written last, and the next to leave it is one of the first
+        // node that has one to give.
+        for (node, _) in pools.iter().rev() {
+            for count in [1, 0] {
+                self.line(format_args!("pool({node}, \"nr_hugepages\", {count}, 0);"));
+            }
         }
         for (node, count) in pools {
             self.line(format_args!("pool({node}, \"nr_hugepages\", {count}, 0);"));

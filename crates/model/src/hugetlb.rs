@@ -349,6 +349,21 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_has_no_page_to_give_is_not_the_next_to_lose_one() {
+        // Script pools-25006 on `drawn-25`, 6.1: node 0 is outside the cpuset when the pool is filled.
+        let mut pool = Pool::new(&NodeSet::from([0, 1, 2]));
+        for (node, has_room) in [(1, true), (0, false)] {
+            for pages in [1, 0] {
+                pool.resize_node(NodeId::new(node), pages, |_| has_room);
+            }
+        }
+        pool.resize(4, |_| true);
+        assert_eq!(pool.free().values().copied().collect::<Vec<_>>(), [2, 1, 1]);
+        pool.resize(3, |_| true);
+        assert_eq!(pool.free().values().copied().collect::<Vec<_>>(), [2, 0, 1]);
+    }
+
+    #[test]
     fn a_full_node_is_passed_over_and_the_rest_is_missing() {
         let mut pool = Pool::new(&NodeSet::from([0, 1, 2]));
         let mut left = [5u64, 1, 2];

@@ -43,10 +43,14 @@ impl Pools {
     fn fill(asked: &[(NodeId, u64)], release: Release) -> Result<(Self, Pool), String> {
         let pools = Self(asked.iter().map(|(node, _)| *node).collect());
         let mut ours = Pool::new(&pools.0.iter().copied().collect()).under(release);
-        // The next page of the whole pool comes from, and goes to, the node that was written last: here the first.
-        for pages in [1, 0] {
-            if let Some(first) = pools.0.first() {
-                resize(&path(*first, "nr_hugepages"), pages)?;
+        // The next page of the whole pool comes from the node that was written last, and the next to leave it is one of the node
+        // that the last one left: here of the first that had one to give, for those outside the cpuset have none.
+        for node in pools.0.iter().rev() {
+            resize(&path(*node, "nr_hugepages"), 1)?;
+            let has_given = read(*node, "free_hugepages")? > 0;
+            resize(&path(*node, "nr_hugepages"), 0)?;
+            for pages in [1, 0] {
+                ours.resize_node(*node, pages, |_| has_given);
             }
         }
         for node in &pools.0 {
