@@ -143,7 +143,7 @@ pub fn wait_for_kswapd() -> Result<(), String> {
 /// # Errors
 /// The counters cannot be read.
 pub fn collapses() -> Result<u64, String> {
-    line(VMSTAT).map(|text| collapses_in(&text))
+    line("/proc/vmstat").map(|text| collapses_in(&text))
 }
 
 fn collapses_in(text: &str) -> u64 {
