@@ -218,21 +218,22 @@ impl Task {
         }
         // Pages whose policy is taken away go where the program's own policy would have them.
         let placed = policy.or(self.in_force()).clone();
+        let kept = Some(policy).filter(|policy| policy.mode != PolicyMode::Default);
         let there = self.present(pages.clone());
         let mut nodes: Vec<NodeId> = there.iter().map(|(_, home)| home.0).collect();
         let mut moved = Vec::new();
         migrate::mbind(&mut nodes, asked, present, |at| {
             let (page, home) = there[at];
             // Where no page is to be had the old one stays.
-            let place = self.place_of(page).when_moved(self.around.release);
-            let target = self.allocate_at(&placed, place, self.order_at(page), memory).unwrap_or(home);
+            let order = self.order_at(page);
+            let place = self.place_of(page, order, Some((&pages, &kept))).when_moved(self.around.release);
+            let target = self.allocate_at(&placed, place, order, memory).unwrap_or(home);
             moved.push((page, home, target));
             target.0
         })?;
         for (page, home, target) in moved {
             self.settle(page, home, target, memory);
         }
-        let kept = Some(policy).filter(|policy| policy.mode != PolicyMode::Default);
         for (_, page) in self.pages.range_mut(pages) {
             page.set_policy(&kept);
         }
@@ -322,14 +323,48 @@ impl Task {
         self.policy.or(&self.system)
     }
 
-    /// Where a page is in the turns of an interleaving policy.
-    fn place_of(&self, page: u64) -> InterleavePosition {
-        self.pages.get(&page).map_or(Backing::Small, |page| page.backing).place(page)
+    /// Where a page of an order is in the turns of an interleaving policy. `bound` is a part that has another policy now.
+    ///
+    /// # Source
+    /// `get_vma_policy` (before 6.7 `interleave_nid`) in `mm/mempolicy.c` adds two numbers of huge pages, each rounded down: that of
+    /// the mapping's first page, and that of the pages from there on. Memory that begins inside the place of a huge page counts
+    /// one less than its addresses say. Seen on 6.1, 6.12 and 6.18.
+    fn place_of(
+        &self,
+        page: u64,
+        order: u32,
+        bound: Option<(&Range<u64>, &Option<Policy>)>,
+    ) -> InterleavePosition {
+        let backing = self.pages.get(&page).map_or(Backing::Small, |page| page.backing);
+        if order == 0 || backing != Backing::Plain {
+            return backing.place(page);
+        }
+        let place = page >> order << order;
+        let first = self.first_of(page, bound).min(place);
+        backing.place(((first >> order) + ((place - first) >> order)) << order)
+    }
+
+    /// The first page of what the kernel has as one mapping with a page: neighbours that are alike, with one policy.
+    fn first_of<'a>(&'a self, page: u64, bound: Option<(&Range<u64>, &'a Option<Policy>)>) -> u64 {
+        let of = |number: u64, page: &'a Page| -> (Backing, bool, &'a Option<Policy>) {
+            let new = bound.filter(|(range, _)| range.contains(&number));
+            (page.backing, page.inherited, new.map_or(&page.policy, |(_, new)| new))
+        };
+        let mut first = page;
+        let mut before = self.pages.range(..=page).rev();
+        let Some(own) = before.next().map(|(number, page)| of(*number, page)) else { return first };
+        for (number, page) in before {
+            if number + 1 != first || of(*number, page) != own {
+                break;
+            }
+            first = *number;
+        }
+        first
     }
 
     /// A page of an order as a policy gives it to this program now.
     fn allocate(&self, policy: &Policy, page: u64, order: u32, memory: &mut Memory) -> Option<Home> {
-        self.allocate_at(policy, self.place_of(page), order, memory)
+        self.allocate_at(policy, self.place_of(page, order, None), order, memory)
     }
 
     /// The same for a page of another place.

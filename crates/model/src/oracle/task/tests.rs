@@ -325,6 +325,36 @@ fn calls() -> impl Strategy<Value = Call> {
     ]
 }
 
+/// Script thp-24018 on `drawn-24`, 6.12, and a program on 6.1, 6.12 and 6.18.
+#[test]
+fn a_huge_page_of_memory_that_begins_inside_a_place_has_the_turn_before_its_own() {
+    let interleave = policy("interleave:0-2");
+    // Memory that begins at this page, with places 3, 4 and 5; some of it is bound, and may be on node 3 before.
+    let check = |first: u64, bound: Option<Range<u64>>, present: Present, expected: [u32; 3]| {
+        let (mut task, mut memory) = start();
+        task.set_huge_pages(TransparentHuge::from_settings(Some("always"), Some("always")));
+        task.map_plain(first..3072);
+        let places = [1536, 2048, 2560];
+        if present == Present::Move {
+            task.set_policy(&policy("bind:3")).unwrap();
+            places.iter().for_each(|place| _ = task.touch(*place, &mut memory));
+        }
+        match bound {
+            Some(pages) => task.bind(pages, &interleave, present, &mut memory).unwrap(),
+            None => task.set_policy(&interleave).unwrap(),
+        }
+        places.iter().for_each(|place| _ = task.touch(*place, &mut memory));
+        let nodes = places.map(|place| task.node_of(place).unwrap().number());
+        assert_eq!(nodes, expected, "{first} {present:?}");
+    };
+    check(1536, None, Present::Stay, [0, 1, 2]);
+    check(1436, None, Present::Stay, [2, 0, 1]);
+    check(1436, Some(1436..3072), Present::Stay, [2, 0, 1]);
+    check(1436, Some(2048..3072), Present::Stay, [0, 1, 2]);
+    check(1436, Some(1436..3072), Present::Move, [2, 0, 1]);
+    check(1436, Some(2048..3072), Present::Move, [3, 1, 2]);
+}
+
 proptest! {
     #[test]
     fn no_script_loses_a_page(script in proptest::collection::vec(calls(), 0..60), shift in any::<u32>()) {
