@@ -131,7 +131,7 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
             if let Some(last) = last.replace(now) {
                 let gap = now - last;
                 usual = usual.min(gap);
-                gaps.extend(Some(gap).filter(|gap| *gap >= GAP));
+                gaps.extend(Some([last, gap]).filter(|_| gap >= GAP));
             }
             let due = (now.min(*time).as_secs_f64() * words.rate) as u64;
             behind = behind.max(due - touched);
@@ -149,10 +149,8 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
             }
         }
     }
-    // The longest are scans, which take about as long as each other.
-    let longest = gaps.iter().max().copied().unwrap_or_default();
-    let scans = gaps.iter().filter(|gap| **gap * 2 > longest).map(|gap| (*gap - usual).as_secs_f64());
-    let scans: Vec<f64> = scans.collect();
+    let gaps = gaps.iter().map(|[at, gap]| [*at, *gap - usual].map(|time| time.as_secs_f64()));
+    let gaps: Vec<[f64; 2]> = gaps.collect();
     let worked = spent() - before;
     let now = Others::until_now();
     let [below, resident] =
@@ -164,7 +162,7 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
         "before_s": before.as_secs_f64(),
         "begin_s": begin,
         "start": start,
-        "scans_s": scans,
+        "gaps_s": gaps,
         "worked_s": worked.as_secs_f64(),
         "turns": now.turns - others.turns,
         "waited_s": (now.waited - others.waited).as_secs_f64(),

@@ -6,6 +6,9 @@
 //!        later, or beyond the limit       -> unmarked, until the next pass
 //! ```
 //!
+//! A scan takes time for the pages that it passes over, too: those that are promoted, or marked still. The thread rests 32 times as
+//! long after it, so that they decide when the third pass comes.
+//!
 //! So it is where the fast node has no room to spare ([`room_to_spare`](crate::balancing)); where it has, every touch
 //! promotes, as in [`forecast`](super::forecast).
 //!
@@ -18,7 +21,7 @@ use std::time::Duration;
 
 use nodewise_stats::random::Random;
 
-use super::scan::Scans;
+use super::scan::{Found, Scans};
 use super::touch::untouched;
 use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, bands};
 
@@ -159,6 +162,13 @@ impl Memory {
         self.pages - self.promoted - self.marked()
     }
 
+    /// Parts of the pages ahead that are marked already, and promoted: promoted ones are as likely there as elsewhere.
+    fn found(&self, unmarked: u64, ahead: u64) -> Found {
+        let (passed_over, ahead) = ((ahead - unmarked) as f64, ahead.max(1) as f64);
+        let promoted = (self.promoted as f64 / self.pages as f64 * ahead).min(passed_over);
+        Found { marked: (passed_over - promoted) / ahead, promoted: promoted / ahead }
+    }
+
     fn marked(&self) -> u64 {
         self.marked.iter().map(|cohort| cohort.pages).sum()
     }
@@ -289,7 +299,7 @@ fn play(
             // Those behind were marked in this pass, so that the others lie ahead: in the first pass all that is there.
             let ahead = scans.ahead();
             let unmarked = memory.unmarked().min(ahead);
-            let scan = scans.scan(at, unmarked as f64 / ahead.max(1) as f64, random);
+            let scan = scans.scan(at, memory.found(unmarked, ahead), random);
             scanned = at + scan.takes;
             let window = scan.pages.end - scan.pages.start;
             let found = some_of(unmarked, window, ahead, random);

@@ -26,6 +26,18 @@ pub(super) struct Scan {
     pub pages: Range<u64>,
 }
 
+/// Pages that a scan finds and does not mark, as parts of its window; it marks the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub marked: f64,
+    pub promoted: f64,
+}
+
+impl Found {
+    /// As in a first pass.
+    pub(super) const UNMARKED: Self = Self { marked: 0.0, promoted: 0.0 };
+}
+
 /// The kernel's clock of a thread's scans. Times are seconds of the thread's CPU time.
 #[derive(Clone, Debug)]
 struct Clock {
@@ -84,6 +96,8 @@ pub(super) struct Scans {
     /// The time between two scans of a process that was forked, once the first has been tried.
     first_period: f64,
     mark: [f64; 2],
+    /// Time for a page that is marked already, and for a promoted one.
+    passed_over: [f64; 2],
     turns: Option<Turns>,
     /// CPU time before the memory was used, and until now.
     before: f64,
@@ -118,6 +132,8 @@ impl Scans {
             window: settings.window(),
             first_period: settings.first_period(resident).as_secs_f64(),
             mark: costs.mark.map(|mark| mark.as_secs_f64()),
+            passed_over: [costs.passed_over.marked, costs.passed_over.promoted]
+                .map(|page| page.as_secs_f64()),
             turns: costs.turns,
             before,
             spent: before,
@@ -175,8 +191,8 @@ impl Scans {
         self.clock.stamp += period;
     }
 
-    /// The scan that is due at a time; `unmarked` is the part of the window's pages that are to be marked.
-    pub(super) fn scan(&mut self, at: f64, unmarked: f64, random: &mut Random) -> Scan {
+    /// The scan that is due at a time.
+    pub(super) fn scan(&mut self, at: f64, found: Found, random: &mut Random) -> Scan {
         let (now, tick) = (at + self.before, self.tick);
         self.try_at(now);
         let clock = &mut self.clock;
@@ -185,8 +201,10 @@ impl Scans {
         let range = self.cursor.scan(self.window);
         let [least, most] = self.mark;
         let mark = least + random.unit() * (most - least).max(0.0);
-        let work = (range.end - range.start) as f64 * unmarked * mark;
-        let page = unmarked * mark;
+        let [marked, promoted] = self.passed_over;
+        let unmarked = (1.0 - found.marked - found.promoted).max(0.0);
+        let page = unmarked * mark + found.marked * marked + found.promoted * promoted;
+        let work = (range.end - range.start) as f64 * page;
         let table_end = |work: f64| {
             let start = self.cursor.first + range.start;
             let here = start + (work / page) as u64;

@@ -1,20 +1,22 @@
 //! Programs whose memory is on another node, beside the model of how soon it follows them.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+mod program;
+
 use std::time::Duration;
 
 use libtest_mimic::Failed;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_model::balancing::course::{
-    Costs, Draws, Pattern, Preemption, Program, Promotion, Settings, ShareLocal, Thread, Turns, forecast,
-    forecast_promotion,
+    Costs, Draws, PassedOver, Pattern, Preemption, Program, Promotion, Settings, ShareLocal, Thread, Turns,
+    forecast, forecast_promotion,
 };
+use nodewise_model::release::Change;
 use nodewise_stats::random::Random;
-use serde_json::Value;
 
+use program::{Others, Run, Started};
+
+use super::model::release;
 use super::running::{PACE, mount_debugfs};
-use crate::course::Words;
 use crate::guest::FIGURE;
 use crate::nodewise::Context;
 use crate::setting::Setting;
@@ -170,26 +172,6 @@ const LIMITED: Case = Case {
     ..PROMOTED
 };
 
-/// A run of a case: the model's program, with what is known of this run, and pages that were local at each time.
-struct Run {
-    program: Program,
-    begin: Duration,
-    behind: u64,
-    /// How long scans took, in seconds.
-    scans: Vec<f64>,
-    others: Others,
-    shares: Vec<f64>,
-}
-
-/// Other threads on the program's CPU.
-#[derive(Clone, Copy)]
-struct Others {
-    turns: u64,
-    /// CPU time of the program, and time for which it waited for the CPU, in seconds.
-    worked: f64,
-    waited: f64,
-}
-
 pub fn at_random(context: &Context) -> Result<(), String> {
     all(context, &AT_RANDOM)
 }
@@ -220,6 +202,13 @@ pub fn limited(context: &Context) -> Result<(), String> {
 
 /// A case of promotion, with the settings that it needs.
 fn promotions(context: &Context, case: &Case) -> Result<(), String> {
+    if !release(context).has(Change::TiersOfLatencies) {
+        println!(
+            "{FIGURE}{}: skipped: before Linux 6.7 all memory of the firmware's is in one tier",
+            case.name
+        );
+        return Ok(());
+    }
     mount_debugfs();
     let promotion = case.promotion.ok_or("no promotion")?;
     let pace = |name: &str, value: u64| Setting::with(format!("{PACE}/{name}"), &value.to_string());
@@ -251,6 +240,9 @@ fn all(context: &Context, case: &Case) -> Result<(), String> {
     let trial = Case { touches_per_s: RARELY, ..*case };
     // Middle ones: the first and the last take fewer pages.
     let costs = costs(&trial, &play(&trial, pair, case.seed + RUNS as u64)?, [0.4, 0.6]);
+    let passed_over =
+        if case.promotion.is_some() { passed_over(context, case, pair)? } else { PassedOver::NONE };
+    let costs = Costs { passed_over, ..costs };
     let mut runs: Vec<Run> = Vec::new();
     for run in 0..RUNS as u64 {
         runs.extend(play(case, pair, case.seed + run)?);
@@ -334,117 +326,39 @@ fn play(case: &Case, pairs: &[(NodeId, CpuId)], first_seed: u64) -> Result<Vec<R
     programs.into_iter().map(|program| program.end(case)).collect()
 }
 
-/// A program that runs.
-struct Started {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    /// The process, where its memory is, and the node of its CPU.
-    pid: u32,
-    address: usize,
-    node: NodeId,
-    local: Vec<u64>,
+/// The time that the guest needs for a page of slower memory that is marked already, by a program that touches none, whose first scan
+/// marks all of them, and for a page of the fast node, by one with its memory there. One window has all the memory; the longest of such
+/// scans is one of the first two, which scan other mappings as well, as a first one does.
+fn passed_over(context: &Context, case: &Case, pairs: &[(NodeId, CpuId)]) -> Result<PassedOver, String> {
+    let still = Case { touches_per_s: 0.0, ..*case };
+    let scans = |pairs: &[(NodeId, CpuId)]| {
+        let runs = play(&still, pairs, case.seed)?;
+        Ok::<Vec<f64>, String>(runs.into_iter().flat_map(|run| run.scans).collect())
+    };
+    let own = |(_, cpu): &(NodeId, CpuId)| Some((context.seen.node_of(*cpu)?, *cpu));
+    let own: Vec<(NodeId, CpuId)> = pairs.iter().filter_map(own).collect();
+    let (slow, fast) = (scans(pairs)?, scans(&own)?);
+    let marks = longest(&slow, f64::INFINITY);
+    let page = |seconds: f64| Duration::from_secs_f64(seconds / (case.mebibytes * 256) as f64);
+    Ok(PassedOver {
+        marked: page(longest(&slow, marks / 2.0)),
+        promoted: page(longest(&fast, f64::INFINITY)),
+    })
 }
 
-impl Started {
-    fn new(case: &Case, (memory, cpu): (NodeId, CpuId), seed: u64) -> Result<Self, String> {
-        let words = Words {
-            kib: case.mebibytes << 10,
-            memory,
-            cpu,
-            is_started: case.thread == Thread::Started,
-            sweeps: case.pattern == Pattern::Sweep,
-            rate: case.touches_per_s,
-            seed,
-            times: case.times.map(Duration::from_secs).to_vec(),
-        };
-        let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = if case.thread == Thread::Forked {
-            // A shell forks for what is in brackets.
-            let mut shell = Command::new("sh");
-            shell.args(["-c", "(exec \"$0\" \"$@\"); true"]).arg(own);
-            shell
-        } else {
-            Command::new(own)
-        };
-        let piped = command.args(words.write()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = piped.spawn().map_err(|error| error.to_string())?;
-        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
-        let mut started = Self { child, output, pid: 0, address: 0, node: NodeId::new(0), local: Vec::new() };
-        let line = started.line()?;
-        let mut words = line.split_whitespace();
-        let mut word =
-            || words.next().ok_or_else(|| format!("not a process, an address and a node: {line:?}"));
-        started.pid = word()?.parse().map_err(|error| format!("{error}: {line:?}"))?;
-        started.address = usize::from_str_radix(word()?, 16).map_err(|error| format!("{error}: {line:?}"))?;
-        started.node = NodeId::new(word()?.parse().map_err(|error| format!("{error}: {line:?}"))?);
-        Ok(started)
-    }
-
-    fn line(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).map_err(|error| error.to_string())?;
-        Ok(line)
-    }
-
-    fn go(&mut self) -> Result<(), String> {
-        let input = self.child.stdin.as_mut().ok_or("no input")?;
-        writeln!(input, "go").map_err(|error| error.to_string())
-    }
-
-    /// Counts the local pages of the memory while the program waits: a count of its own takes CPU time like a hundred touches, and
-    /// a scan that is due meanwhile comes after it, between two ticks.
-    fn count(&mut self) -> Result<(), String> {
-        self.line()?;
-        let path = format!("/proc/{}/numa_maps", self.pid);
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let start = |line: &str| line.split(' ').next().and_then(|word| usize::from_str_radix(word, 16).ok());
-        let line =
-            text.lines().take_while(|line| start(line).is_some_and(|start| start <= self.address)).last();
-        let counts = line.ok_or_else(|| format!("{path}: nothing at {:x}", self.address))?.split(' ');
-        let number = format!("N{}=", self.node);
-        self.local.push(counts.filter_map(|word| word.strip_prefix(&number)?.parse::<u64>().ok()).sum());
-        Ok(())
-    }
-
-    fn end(mut self, case: &Case) -> Result<Run, String> {
-        let line = self.line()?;
-        self.child.wait().map_err(|error| error.to_string())?;
-        let found: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line:?}"))?;
-        let number = |key: &str| found[key].as_f64().ok_or_else(|| format!("no {key}: {line}"));
-        let numbers = |key: &str| found[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-        let memory = Bytes::from_mib(case.mebibytes);
-        let pages = (memory.get() / 4096) as f64;
-        let shares = self.local.iter().map(|local| *local as f64 / pages).collect();
-        Ok(Run {
-            program: Program {
-                memory,
-                first_page: Some(number("first_page")? as u64),
-                below: Bytes::new(number("below_pages")? as u64 * 4096),
-                resident: Bytes::new(number("resident_pages")? as u64 * 4096),
-                thread: case.thread,
-                before: Duration::from_secs_f64(number("before_s")?),
-                pattern: case.pattern,
-                sweep_from: Some(number("start")? as u64),
-                touches_per_s: [case.touches_per_s; 2],
-                cpu_share: 1.0,
-                room: None,
-            },
-            begin: Duration::from_secs_f64(number("begin_s")?),
-            behind: number("behind")? as u64,
-            scans: numbers("scans_s").collect(),
-            others: Others {
-                turns: number("turns")? as u64,
-                worked: number("worked_s")?,
-                waited: number("waited_s")?,
-            },
-            shares,
-        })
-    }
+/// The longest of some scans that take at most so long.
+fn longest(scans: &[f64], most: f64) -> f64 {
+    scans.iter().copied().filter(|scan| *scan <= most).fold(0.0, f64::max)
 }
 
 /// The time that the guest needs for marking a page, by what programs saw of their scans: usually at least, and at most.
 fn costs(case: &Case, runs: &[Run], parts: [f64; 2]) -> Costs {
-    let mut scans: Vec<f64> = runs.iter().flat_map(|run| &run.scans).copied().collect();
+    // Those that mark pages take about as long as the longest.
+    let marking = |run: &Run| {
+        let longest = longest(&run.scans, f64::INFINITY);
+        run.scans.iter().copied().filter(|scan| scan * 2.0 > longest).collect::<Vec<f64>>()
+    };
+    let mut scans: Vec<f64> = runs.iter().flat_map(marking).collect();
     scans.sort_by(f64::total_cmp);
     let window = case.settings.size.mib().min(case.mebibytes) * 256;
     let at = |part: f64| scans.get((part * scans.len() as f64) as usize).copied().unwrap_or_default();
@@ -473,7 +387,15 @@ fn judge(case: &Case, runs: &[Run], costs: Costs, off: f64, fewest: Fewest) -> R
     let [low, high] = costs.mark;
     let turns = costs.turns.map(|turns| format!(", others every {:?} for {:?}", turns.every, turns.takes));
     let turns = turns.unwrap_or_default();
-    println!("{FIGURE}{}: begins {begin:?}, behind {behind}, marks {low:?} to {high:?}{turns}", case.name);
+    let PassedOver { marked, promoted } = costs.passed_over;
+    let passed_over = match case.promotion {
+        Some(_) => format!(", passes over marked pages in {marked:?}, promoted ones in {promoted:?}"),
+        None => String::new(),
+    };
+    println!(
+        "{FIGURE}{}: begins {begin:?}, behind {behind}, marks {low:?} to {high:?}{passed_over}{turns}",
+        case.name
+    );
     let (mut lines, mut least, mut together) = (Vec::new(), RUNS, 0);
     for (at, time) in case.times.iter().enumerate() {
         let mut shares: Vec<f64> = runs.iter().map(|run| run.shares[at]).collect();
