@@ -20,12 +20,14 @@ use crate::trace::Trace;
 
 /// A page that follows its CPU would move while it is looked at; and a huge page is not to be made of small ones behind
 /// our back: the kernel waits before it looks for such, and here as long as it can.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("/proc/sys/kernel/numa_balancing", "0"),
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295"),
     // It still looks once when huge pages are switched on: then it takes no place that is not full. A script in which it takes one
     // ends there.
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", "0"),
+    // Since 6.12 the kernel splits huge pages with more parts of zeros than `max_ptes_none` when it looks for memory.
+    ("/sys/kernel/mm/transparent_hugepage/shrink_underused", "0"),
     (ENABLED, "madvise"),
     (DEFRAG, "madvise"),
 ];

@@ -378,6 +378,7 @@ static void settings(const char *huge_pages)
     put("/proc/sys/kernel/numa_balancing", "0");
     put("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295");
     put("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", "0");
+    put("/sys/kernel/mm/transparent_hugepage/shrink_underused", "0");
     put("/sys/kernel/mm/transparent_hugepage/enabled", huge_pages);
     put("/sys/kernel/mm/transparent_hugepage/defrag", "madvise");
 }

@@ -174,6 +174,7 @@ impl Writer<'_> {
             "put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs\", \"4294967295\");",
         );
         self.line("put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none\", \"0\");");
+        self.line("put(\"/sys/kernel/mm/transparent_hugepage/shrink_underused\", \"0\");");
         if script.weights.iter().any(|(_, weight)| *weight != 1) {
             for (node, weight) in &script.weights {
                 let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}");
