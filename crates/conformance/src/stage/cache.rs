@@ -4,10 +4,10 @@ mod foresight;
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::{CpuSet, MemPolicy, NodeId};
+use nodewise_machine::{Bytes, CpuSet, Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::simulate::{Act, Backing, FilePart, Mapping, Part};
 use nodewise_syscall::fork::Twin;
-use nodewise_syscall::{Errno, NodeBuffer, Task, affinity, mempolicy};
+use nodewise_syscall::{CallError, Errno, NodeBuffer, PageKind, Task, affinity, mempolicy};
 
 use super::Stage;
 use super::group::{by_node, counted, reserved};
@@ -26,6 +26,8 @@ const REGION: &str = "memory";
 /// Pages of a node by which the kernel's own may change meanwhile: blocks of the file system, what is read ahead behind the end of a
 /// part, page tables, free pages in lists of the CPUs.
 pub const OWN: u64 = 1024;
+/// Pages that a CPU takes and gives back, each of which takes a batch out of a list that is too long.
+const TAKEN: u64 = 512;
 /// Nothing is written back before it has to be, and lists of the CPUs are as short as they can be.
 const SETTINGS: [(&str, &str); 2] = [
     ("/proc/sys/vm/dirty_writeback_centisecs", "0"),
@@ -64,6 +66,7 @@ impl Stage<'_> {
         let files = files.collect::<Result<Vec<_>, String>>()?;
         crate::swap::run("sync", &[])?;
         write("/proc/sys/vm/drop_caches", "3")?;
+        shorten_lists(&self.arena.machine)?;
         let facts = Facts {
             // Most memory is free in whole blocks when a script begins, and no watermark is raised.
             memory: kernel::memory_now(&self.memory)?.with_boost(0),
@@ -86,6 +89,36 @@ impl Stage<'_> {
         cast.before = kernel::page_cache()?;
         script.steps.iter().try_for_each(|step| cast.step(step))
     }
+}
+
+fn say(error: CallError) -> String {
+    error.to_string()
+}
+
+/// Works in a thread of its own on some CPUs.
+fn on_cpus(cpus: &CpuSet, work: impl FnOnce() -> Result<(), String> + Send) -> Result<(), String> {
+    let work = || {
+        affinity::set_cpus(Task::CURRENT, cpus).map_err(say)?;
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(work).join())
+        .unwrap_or_else(|_| Err("a thread of the script panicked".to_owned()))
+}
+
+/// Has each CPU free pages of each node: lists that became too long while the guest was booted, or by the setting, go back to their
+/// zones only then. They are not counted as free, and programs on that CPU get them: 2,000 pages of a node in the first scripts.
+fn shorten_lists(machine: &Machine) -> Result<(), String> {
+    let with_memory = machine.nodes_with_memory();
+    let take = |node: NodeId| {
+        let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
+        NodeBuffer::new(Bytes::new(TAKEN * PAGE), PageKind::Small, Some(&policy)).map(drop).map_err(say)
+    };
+    for node in &machine.nodes_with_cpus() {
+        for cpu in &machine.cpus_of(node) {
+            on_cpus(&CpuSet::from_iter([cpu]), || with_memory.iter().try_for_each(take))?;
+        }
+    }
+    Ok(())
 }
 
 impl Cast<'_> {
@@ -177,14 +210,10 @@ impl Cast<'_> {
     /// Reads or writes pages of a file in a thread with the policy and the CPU of a program.
     fn pass(&self, program: usize, pages: FilePages, writes: bool) -> Result<(), String> {
         let (program, file) = (&self.programs[program], &self.files[pages.file]);
-        let say = |error: nodewise_syscall::CallError| error.to_string();
-        let work = || {
-            affinity::set_cpus(Task::CURRENT, &program.cpus).map_err(say)?;
+        on_cpus(&program.cpus, || {
             mempolicy::set_thread_policy(&program.policy).map_err(say)?;
             file.pass(pages.first, pages.count, writes)
-        };
-        std::thread::scope(|scope| scope.spawn(work).join())
-            .unwrap_or_else(|_| Err("a thread that uses a file panicked".to_owned()))
+        })
     }
 
     fn compare(&mut self, step: &str) -> Result<(), Trouble> {
