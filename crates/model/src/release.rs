@@ -32,6 +32,9 @@ pub enum Change {
     /// Memory tiers follow from the latencies and bandwidths that the firmware declares; before, all memory
     /// of the firmware's is in one tier.
     TiersOfLatencies,
+    /// A pass of balancing over a process comes to mappings that its thread has not used last, one in a scan; before, it scanned
+    /// them in turn, and from 6.4 on not at all. Seen on 6.12 and 6.18; the release is that of the kernel's history.
+    UnusedMappingsLast,
     /// The mode `MPOL_WEIGHTED_INTERLEAVE`, each node's weight 1 unless it is set.
     WeightedInterleave,
     /// The flag `MPOL_F_NUMA_BALANCING` with `MPOL_PREFERRED_MANY`.
@@ -85,7 +88,7 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 27] = [
+    pub const ALL: [(Self, u16, u16); 28] = [
         (Self::PowerInNormal, 5, 0),
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
@@ -95,6 +98,7 @@ impl Change {
         (Self::MovedPagesCountInode, 6, 7),
         (Self::BareNodesLeftOut, 6, 7),
         (Self::TiersOfLatencies, 6, 7),
+        (Self::UnusedMappingsLast, 6, 7),
         (Self::WeightedInterleave, 6, 9),
         (Self::BalancingPreferredMany, 6, 10),
         (Self::PartsMoveApart, 6, 10),

@@ -126,6 +126,9 @@ pub struct Program {
     pub cpu_share: f64,
     /// Memory that the node has room for; `None`: all.
     pub room: Option<Bytes>,
+    /// Mappings of the process at higher addresses that the thread does not use: at least, and at most. From the third pass on
+    /// each takes a scan of its own before the next pass begins ([`Change::UnusedMappingsLast`](crate::release::Change)).
+    pub unused_above: [u64; 2],
 }
 
 impl Program {

@@ -17,12 +17,15 @@ use crate::balancing::course::{
 };
 use crate::balancing::{Balancing, User};
 use crate::memory::ZoneState;
+use crate::release::Change;
 use crate::zones::ZoneKind;
 
 /// Bytes of the pages that [`forecast`] knows.
 const PAGE: u64 = 4096;
 /// Draws of a forecast.
 const DRAWS: Draws = Draws { count: 100, seed: 1 };
+/// Mappings that a thread may not use, such as those of variables of shared libraries. An assumption.
+const UNUSED_MAPPINGS: u64 = 100;
 /// How a program may have been started.
 const STARTS: [Thread; 3] = [Thread::Forked, Thread::Spawned, Thread::Started];
 
@@ -42,7 +45,8 @@ impl Simulation {
         // With both bits of the setting fast pages are marked as well, which changes the pace of scans.
         let is_known = step.promoted == 0 || !self.balancing.places;
         if step.moved > 0 && is_known && self.memory.page_bytes() == PAGE {
-            step.local_after = local_after(step.moved, self.placement(id).pages(), usage, way);
+            let most = if self.release.has(Change::UnusedMappingsLast) { UNUSED_MAPPINGS } else { 0 };
+            step.local_after = local_after(step.moved, self.placement(id).pages(), usage, way, [0, most]);
         }
         step
     }
@@ -126,7 +130,13 @@ enum Way {
 
 /// The part of pages that follow their CPU that has done so after a time, of a program with so much memory in all; `None` where
 /// that is not known.
-fn local_after(moved: u64, resident: u64, usage: MemoryUse, way: Way) -> Option<LocalAfter> {
+fn local_after(
+    moved: u64,
+    resident: u64,
+    usage: MemoryUse,
+    way: Way,
+    unused_above: [u64; 2],
+) -> Option<LocalAfter> {
     let part = moved as f64 / resident.max(moved) as f64;
     let program = |thread| Program {
         memory: Bytes::new(moved.saturating_mul(PAGE)),
@@ -144,6 +154,7 @@ fn local_after(moved: u64, resident: u64, usage: MemoryUse, way: Way) -> Option<
         touches_per_s: usage.touches_per_s.map(|touches| touches as f64 * part),
         cpu_share: 1.0,
         room: None,
+        unused_above,
     };
     let (settings, costs, times) = (Settings::KERNEL, Costs::ASSUMED, [usage.time]);
     let mut shares = Vec::new();

@@ -291,6 +291,7 @@ const COURSE: &[(&str, Check)] = &[
 const TIER_COURSE: &[(&str, Check)] = &[
     ("hot_pages_are_promoted_in_the_bands_of_the_model", course::promoted),
     ("as_much_is_promoted_as_the_limit_lets_through", course::limited),
+    ("the_fourth_pass_waits_for_mappings_that_are_not_used", course::fourth),
 ];
 
 /// On a machine with memory that came online as movable.

@@ -159,6 +159,7 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
         "first_page": buffer.address() / PAGE,
         "below_pages": below,
         "resident_pages": resident,
+        "unused_above": unused_above(buffer),
         "before_s": before.as_secs_f64(),
         "begin_s": begin,
         "start": start,
@@ -227,6 +228,24 @@ fn scanned_below(address: usize, own: Option<NodeId>) -> u64 {
         }
     }
     (sum / PAGE) as u64
+}
+
+/// Mappings at higher addresses that scans of balancing look at. The thread works with the memory alone.
+fn unused_above(buffer: &NodeBuffer) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the own maps");
+    let end = buffer.address() + buffer.length().get() as usize;
+    let is_scanned = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let start = words[0].split('-').next().and_then(|start| usize::from_str_radix(start, 16).ok());
+        let (can_write, is_file) = (words[1].contains('w'), words[4] != "0");
+        // Times of the vDSO are pages of no file that the kernel maps itself.
+        let is_special = words.get(5).is_some_and(|name| name.starts_with("[vvar") || *name == "[vsyscall]");
+        start.is_some_and(|start| start >= end)
+            && !words[1].starts_with("---")
+            && (can_write || !is_file)
+            && !is_special
+    };
+    maps.lines().filter(is_scanned).count()
 }
 
 /// `N1=20`: how many pages are on a node.

@@ -14,7 +14,7 @@
 //!
 //! # Source
 //! `should_numa_migrate_memory`, `numa_promotion_rate_limit`, `numa_promotion_adjust_threshold` and `update_task_scan_period` in
-//! `kernel/sched/fair.c`, 6.1 to 6.18. Faults of slow memory are not counted for the time between scans, so that what is
+//! `kernel/sched/fair.c`, 6.1 to 6.18; `vma_is_accessed` and `task_numa_work` for mappings that are not used. Faults of slow memory are not counted for the time between scans, so that what is
 //! promoted counts as far, and a pass without promotions changes nothing.
 
 use std::time::Duration;
@@ -25,6 +25,8 @@ use super::scan::{Found, Scans};
 use super::touch::untouched;
 use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, bands};
 
+/// From this pass on mappings that the thread does not use come last.
+const SELECTIVE: u64 = 3;
 /// Parts of a scan that are kept apart by when their pages were marked.
 const PARTS: u64 = 8;
 /// The time after which a counter has all of a CPU: `vm.stat_interval`, in seconds.
@@ -270,6 +272,10 @@ fn play(
     let slowest = promotion.period_max.as_secs_f64() / windows as f64;
     let tick = costs.tick.as_secs_f64();
     let (mut now, mut scanned, mut is_new_pass) = (0.0_f64, 0.0_f64, false);
+    let [least, most] = program.unused_above;
+    let unused = if most > least { least + random.below((most - least).saturating_add(1)) } else { least };
+    // Mappings that this pass has left for last, and the number of passes over the memory.
+    let (mut left, mut passes) = (0, 0);
     let mut shares = Vec::with_capacity(times.len());
     for time in times {
         while now < *time {
@@ -296,6 +302,12 @@ fn play(
             now = end;
             // A period that has become longer puts the scan off.
             let Some(at) = scan.and_then(|_| scans.due(end)) else { continue };
+            if left > 0 {
+                scans.begin(at);
+                left -= 1;
+                is_new_pass = left == 0;
+                continue;
+            }
             // Those behind were marked in this pass, so that the others lie ahead: in the first pass all that is there.
             let ahead = scans.ahead();
             let unmarked = memory.unmarked().min(ahead);
@@ -311,7 +323,9 @@ fn play(
             }
             if scans.is_over() {
                 scans.begin_pass(program.below.get() / PAGE);
-                is_new_pass = true;
+                passes += 1;
+                left = if passes < SELECTIVE { 0 } else { unused };
+                is_new_pass = left == 0;
             }
         }
         shares.push(memory.promoted as f64 / pages as f64);

@@ -191,13 +191,19 @@ impl Scans {
         self.clock.stamp += period;
     }
 
-    /// The scan that is due at a time.
-    pub(super) fn scan(&mut self, at: f64, found: Found, random: &mut Random) -> Scan {
-        let (now, tick) = (at + self.before, self.tick);
+    /// Begins the scan that is due at a time: one of a mapping that the thread does not use takes no time that counts.
+    pub(super) fn begin(&mut self, at: f64) {
+        let now = at + self.before;
         self.try_at(now);
         let clock = &mut self.clock;
         clock.next = Some(now / self.share + clock.period);
-        clock.stamp += YIELDS * tick;
+        clock.stamp += YIELDS * self.tick;
+    }
+
+    /// The scan that is due at a time.
+    pub(super) fn scan(&mut self, at: f64, found: Found, random: &mut Random) -> Scan {
+        let tick = self.tick;
+        self.begin(at);
         let range = self.cursor.scan(self.window);
         let [least, most] = self.mark;
         let mark = least + random.unit() * (most - least).max(0.0);
@@ -214,7 +220,7 @@ impl Scans {
             Some(turns) => turns::draw(turns, work, tick, table_end, random),
             None => Seen::alone(work, tick),
         };
-        clock.stamp += RESTS * seen.accounted;
+        self.clock.stamp += RESTS * seen.accounted;
         let takes = work - seen.lost;
         self.spent += takes;
         // Ticks go on while the thread has no CPU, or its time counts for another.

@@ -16,6 +16,7 @@ const PROGRAM: Program = Program {
     touches_per_s: [1e6; 2],
     cpu_share: 1.0,
     room: None,
+    unused_above: [0; 2],
 };
 
 fn seconds(times: &[f64]) -> Vec<Duration> {
@@ -283,6 +284,23 @@ fn the_time_between_passes_doubles_while_pages_are_promoted() {
 }
 
 #[test]
+fn the_fourth_pass_waits_until_unused_mappings_are_scanned() {
+    // Passes after 1, 3 and 7 seconds. The fourth comes after 15 without such mappings; five of them take a scan each 4 seconds.
+    let fourth = |unused_above| {
+        let program = Program { unused_above, ..SLOW };
+        let shares = promoted(&program, hot(1000), &[12.9, 18.0, 30.0, 34.0]);
+        let [third, soon, before, after] = [0, 1, 2, 3].map(|at| shares[at].median);
+        [soon > third + 0.03, before > third + 0.03, after > third + 0.03]
+    };
+    assert_eq!(fourth([0; 2]), [true; 3]);
+    assert_eq!(fourth([5; 2]), [false, false, true]);
+    // Where their number is not known, neither is the share.
+    let wide = promoted(&Program { unused_above: [0, 10], ..SLOW }, hot(1000), &[30.0])[0];
+    let known = promoted(&Program { unused_above: [5; 2], ..SLOW }, hot(1000), &[30.0])[0];
+    assert!(wide.high - wide.low > 3.0 * (known.high - known.low), "{wide:?} {known:?}");
+}
+
+#[test]
 fn pages_that_a_scan_passes_over_put_the_next_one_off() {
     // In the second pass, after 3 seconds, 22 % of 8,192 pages are promoted and 61 % are marked still: 40 ms or more, and 32 times as
     // long until the third, which comes after 7 seconds without.
@@ -370,6 +388,7 @@ fn programs() -> impl Strategy<Value = Program> {
             touches_per_s: [touches_per_s, touches_per_s * 1.5],
             cpu_share,
             room: place.map(Bytes::new),
+            unused_above: [below % 7, below % 7 + place.unwrap_or(0) % 9],
         },
     )
 }

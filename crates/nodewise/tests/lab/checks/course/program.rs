@@ -129,6 +129,7 @@ impl Started {
                 touches_per_s: [case.touches_per_s; 2],
                 cpu_share: 1.0,
                 room: None,
+                unused_above: [number("unused_above")? as u64; 2],
             },
             begin: Duration::from_secs_f64(number("begin_s")?),
             behind: number("behind")? as u64,
