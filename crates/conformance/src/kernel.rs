@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
 use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::{Memory, ZoneKind};
+use rustix::fs::OFlags;
 
 const NODES: &str = "/sys/devices/system/node";
+const LOG: &str = "/dev/kmsg";
 /// Counters in `/proc/vmstat` of the work of kswapds.
 const WORK: [&str; 2] = ["pgscan_kswapd ", "pageoutrun "];
 /// Longer than a kswapd naps twice, and how often to wait for it.
@@ -150,6 +154,50 @@ fn collapses_in(text: &str) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("thp_collapse_alloc ")?.parse().ok()).unwrap_or(0)
 }
 
+/// The lines of the kernel's log that it still has.
+///
+/// Each read of the file gives a record, `LEVEL,NUMBER,TIME,FLAGS;TEXT` and lines that say more of it.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn log() -> Result<Vec<String>, String> {
+    let say = |error: io::Error| format!("{LOG}: {error}");
+    let mut options = fs::File::options();
+    let options = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let mut file = options.open(LOG).map_err(say)?;
+    let mut lines = Vec::new();
+    let mut record = [0; 8192];
+    loop {
+        match file.read(&mut record) {
+            Ok(length) => {
+                let text = String::from_utf8_lossy(&record[..length]).into_owned();
+                let line = text.lines().next().and_then(|line| line.split_once(';'));
+                lines.extend(line.map(|(_, text)| text.to_owned()));
+            }
+            // Older lines made room for new ones; the next read continues after them.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(lines),
+            Err(error) => return Err(say(error)),
+        }
+    }
+}
+
+/// Processes that the kernel has killed for want of memory, by number, and the pages in memory that each had then.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn killed() -> Result<BTreeMap<u32, u64>, String> {
+    Ok(log()?.iter().filter_map(|line| killed_in(line)).collect())
+}
+
+/// `Killed process 7 (name) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB`, after other words.
+fn killed_in(line: &str) -> Option<(u32, u64)> {
+    let (_, rest) = line.split_once("Killed process ")?;
+    let pid = rest.split(' ').next()?.parse().ok()?;
+    let kib = |name: &str| rest.split_once(name)?.1.split_once("kB")?.0.parse::<u64>().ok();
+    Some((pid, (kib("anon-rss:")? + kib("file-rss:")? + kib("shmem-rss:")?) / 4))
+}
+
 /// The counters of every node.
 ///
 /// # Panics
@@ -175,6 +223,17 @@ mod tests {
     fn huge_pages_that_could_not_be_had_are_not_counted() {
         let text = "thp_collapse_alloc_failed 7\nthp_collapse_alloc 3\nthp_split_page 5";
         assert_eq!((collapses_in(text), collapses_in("thp_collapse_alloc_failed 7")), (3, 0));
+    }
+
+    #[test]
+    fn processes_that_are_killed_are_read_from_lines_of_the_log() {
+        let line = "Memory cgroup out of memory: Killed process 175 (lab (2)) total-vm:99796kB, anon-rss:6728kB, file-rss:0kB, \
+                    shmem-rss:712kB, UID:0 pgtables:64kB oom_score_adj:0";
+        assert_eq!(killed_in(line), Some((175, 1860)));
+        for other in ["Killed process", "Killed process 7 (a) total-vm:1kB, anon-rss:kB", "memory: usage 8kB"]
+        {
+            assert_eq!(killed_in(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ struct Cast<'a> {
     has_generations: bool,
     /// Pages of the group after it was first reclaimed.
     first_reclaimed: Option<u64>,
-    /// Set when nothing says any more how much of the group is in swap.
+    /// Set when nothing says any more how much of the group is in swap, or who runs.
     is_lost: bool,
     tally: &'a mut Tally,
 }
@@ -160,6 +160,7 @@ impl Cast<'_> {
             return Ok(());
         }
         let before = self.foresight.group().0.swap;
+        let ran: Vec<bool> = self.programs.iter().map(|own| self.foresight.runs(&own.name)).collect();
         if !self.foresee(self.acts(step))? {
             return Ok(());
         }
@@ -186,7 +187,33 @@ impl Cast<'_> {
                 crate::setting::write(&path, &value.to_string())?;
             }
         }
+        self.wait_for_ends();
+        if self.has_killed_for_nothing(&ran)? {
+            self.is_lost = true;
+            self.tally.left_out += 1;
+            return Ok(());
+        }
         self.compare(&step.text())
+    }
+
+    /// Whether the kernel has killed those that the model names, and then others although there was room for all of these: it looks for
+    /// the next one as soon as the memory of the first is unmapped, and gives that back a little later.
+    fn has_killed_for_nothing(&self, ran: &[bool]) -> Result<bool, String> {
+        let runs = |own: &Resident| self.foresight.runs(&own.name);
+        let others: Vec<&Resident> =
+            self.programs.iter().filter(|own| runs(own) && has_ended(&own.twin)).collect();
+        let has_first = self.programs.iter().zip(ran).any(|(own, ran)| *ran && !runs(own));
+        let (Some(max), true, false) = (self.limits.max, has_first, others.is_empty()) else {
+            return Ok(false);
+        };
+        let killed = kernel::killed()?;
+        let pages = |own: &Resident| {
+            if has_ended(&own.twin) { killed.get(&own.twin.pid()).copied() } else { Some(own.taken) }
+        };
+        let inside = self.programs.iter().filter(|own| own.is_inside && runs(own));
+        // Nothing is known of one that was killed without a word.
+        let all: Option<u64> = inside.map(pages).sum();
+        Ok(all.is_some_and(|all| all + self.overhead + self.ahead() <= max))
     }
 
     /// A step as the model plays it.
@@ -212,7 +239,6 @@ impl Cast<'_> {
 
     /// Compares who runs, what happened to the group, and where pages are.
     fn compare(&mut self, step: &str) -> Result<(), Trouble> {
-        self.wait_for_ends();
         let dead = |is_dead: &dyn Fn(&Resident) -> bool| {
             let names: Vec<&str> =
                 self.programs.iter().filter(|own| is_dead(own)).map(|own| own.name.as_str()).collect();

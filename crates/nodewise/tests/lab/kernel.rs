@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 
 pub use nodewise_conformance::kernel::{free_blocks, line, list, numastat, online_nodes};
 
@@ -26,27 +24,8 @@ pub fn distances_of(node: u32) -> Vec<u32> {
 }
 
 /// The lines of the kernel's log that it still has.
-///
-/// Each read of the file gives a record, `LEVEL,NUMBER,TIME,FLAGS;TEXT` and lines that say more of it.
 pub fn log() -> Vec<String> {
-    let mut options = fs::File::options();
-    let options = options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    let mut file = options.open("/dev/kmsg").expect("the log can be read");
-    let mut lines = Vec::new();
-    let mut record = [0; 8192];
-    loop {
-        match file.read(&mut record) {
-            Ok(length) => {
-                let text = String::from_utf8_lossy(&record[..length]).into_owned();
-                let line = text.lines().next().and_then(|line| line.split_once(';'));
-                lines.extend(line.map(|(_, text)| text.to_owned()));
-            }
-            // Older lines made room for new ones; the next read continues after them.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return lines,
-            Err(error) => panic!("/dev/kmsg: {error}"),
-        }
-    }
+    nodewise_conformance::kernel::log().expect("the log can be read")
 }
 
 /// The orders that the kernel printed while it booted: `Fallback order for Node 0: 0 1 2 3`.
