@@ -23,7 +23,7 @@ use nodewise_stats::random::Random;
 
 use super::scan::{Found, Scans};
 use super::touch::untouched;
-use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, bands};
+use super::{Costs, Draws, PAGE, Pattern, Program, Settings, ShareLocal, Turns, bands};
 
 /// From this pass on mappings that the thread does not use come last.
 const SELECTIVE: u64 = 3;
@@ -43,7 +43,8 @@ const ONE_BY_ONE: u64 = 64;
 pub struct Promotion {
     /// Pages that are touched sooner after they are marked are hot: the least, and the most that the kernel may have come to;
     /// each draw has one. It is `hot_threshold_ms` when promotion is switched on, and moves by an eighth of that each
-    /// `scan_period_max_ms`, at most to twice as much where fewer pages are hot than may be promoted. Latencies are of wall time.
+    /// `scan_period_max_ms`, at most to twice as much where fewer pages are hot than may be promoted. Latencies are of wall time, in
+    /// whole ticks.
     pub hot: [Duration; 2],
     /// Pages that may be promoted to a node in a second: `kernel.numa_balancing_promote_rate_limit_MBps`.
     pub pages_per_s: u64,
@@ -235,6 +236,15 @@ fn some_of(drawn: u64, part: u64, all: u64, random: &mut Random) -> u64 {
     number.clamp(drawn.saturating_sub(all - part), part.min(drawn))
 }
 
+/// The CPU time within which a page is hot: the kernel compares wall time in whole ticks, and for part of it others have the CPU.
+fn hot_time(threshold: f64, tick: f64, program: &Program, turns: Option<Turns>) -> f64 {
+    let [every, takes] =
+        turns.map_or([1.0, 0.0], |turns| [turns.every, turns.takes].map(|time| time.as_secs_f64()));
+    let share = program.cpu_share.clamp(1e-6, 1.0) * every / (every + takes).max(1e-9);
+    // A product of ticks is not one tick more.
+    (threshold / tick - 1e-6).ceil() * tick * share
+}
+
 /// Shares at ascending times, in seconds of CPU time.
 fn play(
     program: &Program,
@@ -254,7 +264,8 @@ fn play(
         program.touches_per_s.map(|rate| if rate.is_finite() { rate.clamp(0.0, 1e15) } else { 0.0 }),
         random,
     );
-    let hot = drawn(promotion.hot.map(|hot| hot.as_secs_f64()), random);
+    let tick = costs.tick.as_secs_f64().max(1e-6);
+    let hot = hot_time(drawn(promotion.hot.map(|hot| hot.as_secs_f64()), random), tick, program, costs.turns);
     let mut memory = Memory {
         pages,
         rate,
@@ -270,7 +281,6 @@ fn play(
     let windows =
         program.resident.get().max(program.memory.get()).div_ceil(settings.size.get().max(1)).max(1);
     let slowest = promotion.period_max.as_secs_f64() / windows as f64;
-    let tick = costs.tick.as_secs_f64();
     let (mut now, mut scanned, mut is_new_pass) = (0.0_f64, 0.0_f64, false);
     let [least, most] = program.unused_above;
     let unused = if most > least { least + random.below((most - least).saturating_add(1)) } else { least };
@@ -317,7 +327,8 @@ fn play(
             let found = some_of(unmarked, window, ahead, random);
             let parts = if scan.takes < tick { 1 } else { PARTS };
             for part in 0..parts {
-                let since = at + scan.takes * (part as f64 + 0.5) / parts as f64;
+                // Pages remember the tick. A scan begins with one.
+                let since = at + (scan.takes * (part as f64 + 0.5) / parts as f64 / tick).floor() * tick;
                 let count = found * (part + 1) / parts - found * part / parts;
                 memory.mark(since, count, now);
             }

@@ -258,6 +258,40 @@ fn pages_that_are_touched_soon_after_their_mark_are_promoted() {
 }
 
 #[test]
+fn a_page_is_hot_by_wall_time_in_whole_ticks() {
+    let first = |millis| promoted(&SLOW, hot(millis), &[2.9])[0].median;
+    assert_eq!(first(1), first(4));
+    assert!(first(5) > 1.5 * first(4) && first(5) == first(8), "{} {}", first(4), first(5));
+    // Others have the CPU for half of a second, so that half as many touches come in it.
+    let half = 1.0 - (-0.125_f64).exp();
+    let shared = promoted(&Program { cpu_share: 0.5, ..SLOW }, hot(1000), &[1.9])[0];
+    let turn = Duration::from_millis(1);
+    let turns = Some(Turns { every: turn, takes: turn, preemption: Preemption::Lazy });
+    let costs = Costs { turns, ..Costs::NONE };
+    let draws = Draws { count: 200, seed: 3 };
+    let settings = Settings::KERNEL;
+    let taken = forecast_promotion(&SLOW, hot(1000), settings, costs, &seconds(&[1.9]), draws).unwrap()[0];
+    for share in [shared, taken] {
+        assert!((share.median - half).abs() < 0.003, "{share:?}, expected {half}");
+    }
+}
+
+#[test]
+fn pages_that_a_long_scan_marks_are_hot_from_its_ticks_on() {
+    // The scan takes 0.8 seconds. With a tick of 0.1 a page is marked 0.05 seconds after its tick begins on average.
+    let share = |tick| {
+        let costs =
+            Costs { tick: Duration::from_millis(tick), mark: [Duration::from_micros(100); 2], ..Costs::NONE };
+        let draws = Draws { count: 200, seed: 3 };
+        forecast_promotion(&SLOW, hot(1000), Settings::KERNEL, costs, &seconds(&[4.0]), draws).unwrap()[0]
+            .median
+    };
+    let lost = 0.05 * 0.25 * (-0.25_f64).exp();
+    let (fine, coarse) = (share(1), share(100));
+    assert!((fine - coarse - lost).abs() < 0.003, "{fine} {coarse}, expected {lost} less");
+}
+
+#[test]
 fn each_window_of_the_first_pass_is_marked_whole() {
     let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
     let times = seconds(&[2.5, 5.5, 8.5]);
