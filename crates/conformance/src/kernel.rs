@@ -10,6 +10,8 @@ use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::{Memory, ZoneKind};
 use rustix::fs::OFlags;
 
+use crate::setting;
+
 const NODES: &str = "/sys/devices/system/node";
 const LOG: &str = "/dev/kmsg";
 /// Counters in `/proc/vmstat` of the work of kswapds.
@@ -87,6 +89,15 @@ pub fn page_cache() -> Result<BTreeMap<NodeId, u64>, String> {
         Ok((NodeId::new(node), kib(" FilePages:")?.saturating_sub(kib(" Shmem:")?) / 4))
     };
     online_nodes().into_iter().map(read).collect()
+}
+
+/// Gives up the page cache of files that are on their disks. A small node may be full of it, which the kernel drops for programs and the
+/// model does not know.
+///
+/// # Errors
+/// The setting cannot be written.
+pub fn drop_page_cache() -> Result<(), String> {
+    setting::write("/proc/sys/vm/drop_caches", "1")
 }
 
 /// Memory with the zones' free pages as they are now.

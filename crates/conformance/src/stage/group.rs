@@ -66,8 +66,7 @@ impl Stage<'_> {
         let count = script.programs.len() as u64;
         let pages: u64 = (0..script.programs.len()).map(|program| script.pages_of(program)).sum();
         let overhead = OWN * count + pages / IN_TABLE;
-        // A small node may be full of page cache that the kernel drops for a program, and that the model does not know.
-        crate::setting::write("/proc/sys/vm/drop_caches", "1")?;
+        kernel::drop_page_cache()?;
         let facts = Facts {
             memory: kernel::memory_now(&self.memory)?,
             weights: self.around.weights.clone(),

@@ -1,7 +1,8 @@
 //! The part of `nodewise lab --check` that runs in a guest.
 
-use nodewise_conformance::program;
-use nodewise_conformance::{Arena, Outcome as Played, Prediction, ScriptId, ScriptKind, Shrinking};
+use nodewise_conformance::{
+    Arena, Outcome as Played, Prediction, ScriptId, ScriptKind, Shrinking, kernel, program,
+};
 use nodewise_machine::KernelRelease;
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -35,6 +36,8 @@ pub fn run(scripts: &str, kinds: &[ScriptKind], model: Option<&KernelRelease>) -
 
 /// The running system with its memory as it is now.
 fn arena(model: Option<&KernelRelease>) -> Result<Arena, Failure> {
+    // A small node may be full of what was read while the guest was booted, which the kernel drops for programs.
+    kernel::drop_page_cache().map_err(fail)?;
     let input = input::load("live", Detail::Full)?;
     let release = Release::from_kernel(model.or(input.machine.kernel.as_ref()));
     let zones = Zones::from_input(&input, release)?;
