@@ -5,10 +5,9 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set::Policy;
-use nodewise_model::release::{Change, Release};
 use nodewise_model::walk::{Class, Request};
 use nodewise_model::zones::ZoneKind;
-use nodewise_model::{Memory, Weights};
+use nodewise_model::{Memory, Release, Weights};
 use rangemap::{RangeMap, RangeSet};
 
 /// Where a page is.
@@ -82,9 +81,9 @@ impl Turns {
 
     /// The turns that pages take when `mbind(2)` moves them ([`InterleavePosition::when_moved`]).
     fn when_moved(self, release: Release) -> Self {
-        match self {
-            Self::File(_) if !release.has(Change::MovedPagesCountInode) => Self::File(0),
-            turns => turns,
+        match self.position(0).when_moved(release) {
+            InterleavePosition::File { inode, .. } => Self::File(inode),
+            _ => self,
         }
     }
 }
