@@ -19,8 +19,8 @@ use crate::threads;
 use crate::trace::Trace;
 
 /// A page that follows its CPU would move while it is looked at; and a huge page is not to be made of small ones behind
-/// our back: the kernel waits before it looks for such, and here as long as it can.
-const SETTINGS: [(&str, &str); 6] = [
+/// our back: the kernel waits before it looks for such, and here as long as it can. Programs in C that repeat a script write the same.
+pub const SETTINGS: [(&str, &str); 6] = [
     ("/proc/sys/kernel/numa_balancing", "0"),
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "4294967295"),
     // It still looks once when huge pages are switched on: then it takes no place that is not full. A script in which it takes one

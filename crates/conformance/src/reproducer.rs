@@ -7,6 +7,7 @@ use nodewise_machine::{CpuId, Machine, MemPolicy, NodeId, NodeSet};
 use nodewise_model::{Change, Release};
 use nodewise_syscall::{BindOptions, PageScope};
 
+use crate::arena::SETTINGS;
 use crate::difference::{Aspect, Difference};
 use crate::nodes::Nodes;
 use crate::script::{Call, MappingKind, Member, Part, PoolStep, Script, Step};
@@ -168,13 +169,9 @@ impl Writer<'_> {
     }
 
     fn settings(&mut self, script: &Script) {
-        self.line("put(\"/proc/sys/kernel/numa_balancing\", \"0\");");
-        self.huge_pages("madvise", "madvise");
-        self.line(
-            "put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs\", \"4294967295\");",
-        );
-        self.line("put(\"/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none\", \"0\");");
-        self.line("put(\"/sys/kernel/mm/transparent_hugepage/shrink_underused\", \"0\");");
+        for (path, value) in SETTINGS {
+            self.line(format_args!("put(\"{path}\", \"{value}\");"));
+        }
         if script.weights.iter().any(|(_, weight)| *weight != 1) {
             for (node, weight) in &script.weights {
                 let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}");

@@ -26,7 +26,7 @@ const REGION: &str = "memory";
 /// Pages of a node by which the kernel's own may change meanwhile: blocks of the file system, what is read ahead behind the end of a
 /// part, page tables, free pages in lists of the CPUs.
 pub const OWN: u64 = 1024;
-/// Pages that a CPU takes and gives back, each of which takes a batch out of a list that is too long.
+/// Pages that a CPU takes and gives back: each takes a batch out of a list that is too long.
 const TAKEN: u64 = 512;
 /// Nothing is written back before it has to be, and lists of the CPUs are as short as they can be.
 const SETTINGS: [(&str, &str); 2] = [
@@ -184,7 +184,7 @@ impl Cast<'_> {
                 }
             }
             CacheStep::Sync => crate::swap::run("sync", &[])?,
-            CacheStep::Drop => write("/proc/sys/vm/drop_caches", "1")?,
+            CacheStep::Drop => kernel::drop_page_cache()?,
         }
         self.compare(&step.text())
     }

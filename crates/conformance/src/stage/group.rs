@@ -199,12 +199,9 @@ impl Cast<'_> {
     /// the next one as soon as the memory of the first is unmapped, and gives that back a little later.
     fn has_killed_for_nothing(&self, ran: &[bool]) -> Result<bool, String> {
         let runs = |own: &Resident| self.foresight.runs(&own.name);
-        let others: Vec<&Resident> =
-            self.programs.iter().filter(|own| runs(own) && has_ended(&own.twin)).collect();
+        let has_others = self.programs.iter().any(|own| runs(own) && has_ended(&own.twin));
         let has_first = self.programs.iter().zip(ran).any(|(own, ran)| *ran && !runs(own));
-        let (Some(max), true, false) = (self.limits.max, has_first, others.is_empty()) else {
-            return Ok(false);
-        };
+        let Some(max) = self.limits.max.filter(|_| has_first && has_others) else { return Ok(false) };
         let killed = kernel::killed()?;
         let pages = |own: &Resident| {
             if has_ended(&own.twin) { killed.get(&own.twin.pid()).copied() } else { Some(own.taken) }
