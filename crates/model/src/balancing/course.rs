@@ -164,6 +164,7 @@ pub struct PassedOver {
 }
 
 impl PassedOver {
+    /// No time.
     pub const NONE: Self = Self { marked: Duration::ZERO, promoted: Duration::ZERO };
 }
 
@@ -177,8 +178,8 @@ impl Costs {
         turns: None,
     };
 
-    /// The same on a server: 1 µs for a fault and 3 µs for a move, by which `doctor` judges as well, and 20 ns for a mark. An
-    /// assumption, as is that pages that are passed over take the parts of it that they take in emulated guests of 6.18.
+    /// The same on a server: 1 µs for a fault and 3 µs for a move, by which `doctor` judges as well, and 20 ns for a mark. A page that
+    /// is passed over takes the same part of a mark as in emulated guests of 6.18. All of these are assumptions.
     pub const ASSUMED: Self = Self {
         mark: [Duration::from_nanos(20); 2],
         passed_over: PassedOver { marked: Duration::from_nanos(4), promoted: Duration::from_nanos(7) },

@@ -14,8 +14,8 @@
 //!
 //! # Source
 //! `should_numa_migrate_memory`, `numa_promotion_rate_limit`, `numa_promotion_adjust_threshold` and `update_task_scan_period` in
-//! `kernel/sched/fair.c`, 6.1 to 6.18; `vma_is_accessed` and `task_numa_work` for mappings that are not used. Faults of slow memory are not counted for the time between scans, so that what is
-//! promoted counts as far, and a pass without promotions changes nothing.
+//! `kernel/sched/fair.c`, 6.1 to 6.18; `vma_is_accessed` and `task_numa_work` for mappings that are not used. Faults of slow memory are
+//! not counted for the time between scans, so that what is promoted counts as far, and a pass without promotions changes nothing.
 
 use std::time::Duration;
 
