@@ -91,7 +91,7 @@ pub enum OomChoice {
 
 impl OomCandidate {
     /// Whether the kernel may kill it for a request; `None` where that is not known.
-    fn is_eligible(&self, limit: &OomLimit) -> Option<bool> {
+    pub fn is_eligible(&self, limit: &OomLimit) -> Option<bool> {
         if self.adjustment <= EXEMPT {
             return Some(false);
         }
@@ -130,6 +130,22 @@ pub fn total_pages<'z>(
     };
     let is_known = *limit != OomLimit::Group;
     is_known.then(|| zones.map(pages).fold(swap, u64::saturating_add))
+}
+
+/// The badness that a score stands for, in pages of all memory and all swap, at least and at most.
+///
+/// # Source
+/// `proc_oom_score` in `fs/proc/base.c`, since 5.9: two thirds of a thousand and the badness in thousandths. Before 5.9 the
+/// score was the badness in thousandths alone.
+pub fn badness_of_score(score: u32, total: u64) -> (i64, i64) {
+    // Both divisions cut: a score is one and a half thousandths wide, and its first and last thousandth are cut, too.
+    let thousandths = |score: i64| score * 3 / 2 - 1000;
+    let of = |thousandths: i64| {
+        let pages = i128::from(thousandths) * i128::from(total) / 1000;
+        i64::try_from(pages).unwrap_or(if pages < 0 { i64::MIN } else { i64::MAX })
+    };
+    let score = i64::from(score);
+    (of(thousandths(score) - 1), of(thousandths(score + 1) + 1))
 }
 
 /// Whom the kernel kills, of candidates in the order in which they started.
@@ -291,6 +307,21 @@ mod tests {
             (chosen, chosen_points) = (Some(at), points);
         }
         chosen
+    }
+
+    proptest! {
+        #[test]
+        fn a_score_has_the_badness_in_its_interval(
+            pages in 0u64..1 << 40, adjustment in -999i64..=1000, total in 1000u64..1 << 40,
+        ) {
+            let total = total.max(pages);
+            let badness = pages as i64 + adjustment * (total / 1000) as i64;
+            // As the kernel writes it; its badness is above minus the whole memory.
+            let score = (1000 + badness * 1000 / total as i64) * 2 / 3;
+            let (least, most) = badness_of_score(u32::try_from(score).unwrap(), total);
+            prop_assert!((least..=most).contains(&badness), "{least} {badness} {most}");
+            prop_assert!((most - least) as u64 <= total / 250 + 1);
+        }
     }
 
     fn any_candidate() -> impl Strategy<Value = (OomCandidate, u64)> {

@@ -23,10 +23,16 @@ fn from_the_kernel(path: &str) -> bool {
 }
 
 /// Attributes of devices and of memory management come whole in one read; logs and control groups
-/// below `/sys`, and all of `/proc`, may come in pieces of any size.
+/// below `/sys`, and `/proc` but for single numbers, may come in pieces of any size.
 pub(super) fn end_of(path: &str) -> End {
     let attributes = ["/sys/devices/", "/sys/class/", "/sys/bus/", "/sys/kernel/mm/"];
-    if attributes.iter().any(|folder| path.starts_with(folder)) { End::Short } else { End::Nothing }
+    // They are read of hundreds of processes.
+    let is_number = path.ends_with("/oom_score") || path.ends_with("/oom_score_adj");
+    if is_number || attributes.iter().any(|folder| path.starts_with(folder)) {
+        End::Short
+    } else {
+        End::Nothing
+    }
 }
 
 /// The running system, with the folders that were opened.

@@ -11,7 +11,7 @@ use crate::digest::cost::{Part, Reading};
 use crate::digest::process_memory::{NodeMemory, ProcessMemory};
 use crate::digest::walk::answers::Answers;
 use crate::digest::walk::groups::{GroupAnswer, WalkGroup, WalkGroups, file};
-use crate::digest::walk::victim::{Victim, VictimAnswer};
+use crate::digest::walk::victim::{Next, Victim, VictimAnswer};
 use crate::digest::walk::{HugeReason, NodeChange, Walk};
 
 /// The schema of the document.
@@ -119,9 +119,17 @@ struct KilledJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<VictimJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    next_of: Option<ManyJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<VictimJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_processes: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct ManyJson {
+    processes: usize,
+    most_badness_per_mille: i64,
 }
 
 #[derive(Serialize)]
@@ -365,17 +373,24 @@ const fn interval(pages: Interval) -> IntervalJson {
 }
 
 fn killed(answer: &VictimAnswer) -> KilledJson {
-    let (mut worst, mut next, mut program, mut unread_processes) = (Vec::new(), None, None, None);
+    let (mut worst, mut program, mut unread_processes) = (Vec::new(), None, None);
+    let (mut next, mut next_of) = (None, None);
     match answer {
         VictimAnswer::NoProcesses(own) => program = Some(victim(own)),
         VictimAnswer::Panics { .. } => {}
         VictimAnswer::Kills { worst: all, next: behind, unread } => {
             worst.extend(all.iter().map(victim));
-            next = behind.as_ref().map(victim);
+            match behind {
+                None => {}
+                Some(Next::Process(behind)) => next = Some(victim(behind)),
+                Some(Next::OneOf { processes, most_share }) => {
+                    next_of = Some(ManyJson { processes: *processes, most_badness_per_mille: *most_share });
+                }
+            }
             unread_processes = Some(*unread).filter(|unread| *unread > 0);
         }
     }
-    KilledJson { kind: answer.word(), worst, next, program, unread_processes }
+    KilledJson { kind: answer.word(), worst, next, next_of, program, unread_processes }
 }
 
 fn victim(own: &Victim) -> VictimJson {

@@ -1,28 +1,23 @@
 //! Who is killed where a request finds no room: the processes of the machine, and the program that asks.
 
-use nodewise_machine::printable::printable;
-use nodewise_machine::{Bytes, Machine, NodeSet, Pid};
-use nodewise_model::oom::{
-    self, Bound, OomCandidate, OomChoice, OomLimit, OomRequest, OomSettings, choose, total_pages,
-};
+mod candidates;
+
+use nodewise_machine::{Machine, NodeSet, Pid};
+use nodewise_model::oom::{OomChoice, OomLimit, OomRequest, OomSettings, total_pages};
 use nodewise_model::walk::{Constraint, OutOfMemory};
 use nodewise_model::{Interval, Verdict};
-use nodewise_source::process::oom::{self as processes, Killable};
+use nodewise_source::process::oom as processes;
 use nodewise_source::spare::LimitedGroup;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::walk::Walk;
 use nodewise_view::digest::walk::answers::Answers;
 use nodewise_view::digest::walk::groups::WalkGroup;
-use nodewise_view::digest::walk::victim::{Victim, VictimAnswer};
+use nodewise_view::digest::walk::victim::VictimAnswer;
 
+use self::candidates::{Candidates, Scale};
 use crate::input;
 use crate::input::Input;
 use crate::zones::Zones;
-
-/// A program that takes memory has its own text, libraries and stack, too: up to so much.
-const OTHER_MEMORY: Bytes = Bytes::from_mib(4);
-/// Most processes whose threads' policies are read.
-const MOST_READ: usize = 64;
 
 /// Who is killed; `None` where no process is.
 pub(super) fn victim(
@@ -37,51 +32,43 @@ pub(super) fn victim(
     let live = Tree::live();
     let is_live = input::is_live(machine);
     let tree = if is_live { Some(&live) } else { input.tree() };
-    let found = tree.and_then(processes::killables).unwrap_or_default();
     let settings = tree.map(processes::settings).unwrap_or_default();
     let swap = settings.swap.or(input.machine.swap_free).unwrap_or_default();
     let page = walk.before.page_bytes();
     let swap = swap.get() / page;
-    let total = total_pages(zones.rows.iter().map(|row| &row.zone), &scene.limit, scene.is_confined, swap);
+    let managed = || zones.rows.iter().map(|row| &row.zone);
+    let total = total_pages(managed(), &scene.limit, scene.is_confined, swap);
     let total = total.or_else(|| scene.group_total(swap))?;
 
-    let blur = blur(&input.machine);
-    let own = std::process::id();
-    let others = found.processes.into_iter().filter(|other| !is_live || other.pid.number() != own);
-    let (mut candidates, mut unread) = (Vec::new(), found.unread);
-    for other in others {
-        match tree.map_or(Some(true), |tree| scene.holds(tree, other.pid)) {
-            Some(true) => candidates.push(Candidate::new(&other, &scene.limit, page, blur)),
-            Some(false) => {}
-            None => unread += 1,
-        }
-    }
+    let everywhere = OomLimit::Allowed(NodeSet::new());
+    let whole = total_pages(managed(), &everywhere, false, swap)?;
+    let scale = Scale { page, blur: blur(&input.machine), whole, is_whole: total == whole };
+    let mut candidates = scene.candidates(tree, is_live, scale);
     let is_named = !candidates.is_empty() || scene.is_alone();
-    let more = scene.taken;
-    let asking = walk.process.and_then(|memory| candidates.iter().position(|other| other.is(memory.pid)));
-    let asking = match asking {
-        Some(at) => {
-            let size = &mut candidates[at].sizes.size;
-            *size = size.and(more);
-            at
-        }
-        None => {
-            let adjustment =
-                tree.filter(|_| is_live).and_then(|tree| processes::adjustment(tree, Pid::new(own)));
-            candidates.push(Candidate::program(more, adjustment.unwrap_or(0), walk.allowed, page));
-            candidates.len() - 1
-        }
-    };
-    if !is_named {
-        return Some(VictimAnswer::NoProcesses(candidates[asking].victim(total, true)));
-    }
+    let asking = walk.process.and_then(|memory| candidates.add(Pid::new(memory.pid), scene.taken));
+    let asking = asking.unwrap_or_else(|| {
+        let own = Pid::new(std::process::id());
+        let adjustment = tree.filter(|_| is_live).and_then(|tree| processes::adjustment(tree, own));
+        candidates.start(scene.taken, adjustment.unwrap_or(0), walk.allowed)
+    });
     let settings = OomSettings {
         panics: settings.panics.unwrap_or(0),
         kills_asking: settings.kills_asking.is_some_and(|set| set != 0),
     };
     let Scene { limit, is_confined, .. } = scene;
     let request = OomRequest { limit, is_confined, total, asking: Some(asking), settings };
-    Some(answer(candidates, &request, tree, unread))
+    if !is_named {
+        return Some(VictimAnswer::NoProcesses(candidates.victim(asking, &request)));
+    }
+    Some(match candidates.choose(&request) {
+        OomChoice::Panics => VictimAnswer::Panics { setting: true },
+        OomChoice::NoVictim => VictimAnswer::Panics { setting: false },
+        OomChoice::Kills(worst) => {
+            let next = if worst.len() == 1 { candidates.next(&request, &worst) } else { None };
+            let worst = worst.iter().map(|at| candidates.victim(*at, &request)).collect();
+            VictimAnswer::Kills { worst, next, unread: candidates.unread }
+        }
+    })
 }
 
 /// Where there is no memory, and for whom: the nodes, or a control group.
@@ -123,13 +110,29 @@ impl<'g> Scene<'g> {
         })
     }
 
-    /// Whether a process is among those that may be killed; `None` where its group cannot be seen.
-    fn holds(&self, tree: &Tree, pid: Pid) -> Option<bool> {
-        match (self.group, self.read) {
-            (None, _) => Some(true),
-            (Some(_), None) => Some(false),
-            (Some(_), Some(read)) => read.holds(tree, pid),
+    /// The processes that may be killed.
+    fn candidates<'t>(&self, tree: Option<&'t Tree>, is_live: bool, scale: Scale) -> Candidates<'t> {
+        let mut candidates = Candidates::new(tree, scale);
+        let Some(tree) = tree.filter(|_| !self.is_alone()) else { return candidates };
+        let own = Pid::new(std::process::id());
+        let pids = processes::all(tree).into_iter().filter(|pid| !is_live || *pid != own);
+        let pids: Vec<Pid> = pids.collect();
+        match self.read {
+            // The limit of a group can be less than a step of scores.
+            Some(group) => {
+                let is_inside =
+                    |pid| Some((pid, group.holds(tree, pid))).filter(|(_, is)| *is != Some(false));
+                let (inside, unseen): (Vec<_>, Vec<_>) =
+                    processes::in_turns(&pids, is_inside).into_iter().partition(|(_, is)| is.is_some());
+                candidates.read(&inside.into_iter().map(|(pid, _)| pid).collect::<Vec<_>>());
+                // Those that have ended meanwhile and threads of the kernel have no memory.
+                let unseen: Vec<Pid> = unseen.into_iter().map(|(pid, _)| pid).collect();
+                candidates.unread += processes::read(tree, &unseen).len();
+            }
+            None if is_live => candidates.glance(&pids, own),
+            None => candidates.read(&pids),
         }
+        candidates
     }
 
     /// Whether the program has its group for itself.
@@ -145,114 +148,6 @@ impl<'g> Scene<'g> {
         let group = self.group?;
         let swap = group.swap_max.map_or(swap, |max| max.min(swap));
         Some(group.memory.max?.saturating_add(swap))
-    }
-}
-
-/// Chooses, and reads the policies of those that may be chosen until no more of them matters.
-fn answer(
-    mut candidates: Vec<Candidate>,
-    request: &OomRequest,
-    tree: Option<&Tree>,
-    unread: usize,
-) -> VictimAnswer {
-    let mut left = MOST_READ;
-    let asking = request.asking;
-    let worst = loop {
-        match choose(&sizes(&candidates), request) {
-            OomChoice::Panics => return VictimAnswer::Panics { setting: true },
-            OomChoice::NoVictim => return VictimAnswer::Panics { setting: false },
-            OomChoice::Kills(worst) => {
-                if !read_one(&mut candidates, &worst, tree, &mut left) {
-                    break worst;
-                }
-            }
-        }
-    };
-    let next = loop {
-        let next = oom::next(&sizes(&candidates), request, &worst);
-        if next.is_none_or(|at| !read_one(&mut candidates, &[at], tree, &mut left)) {
-            break next;
-        }
-    };
-    let victim = |at: usize| candidates[at].victim(request.total, asking == Some(at));
-    let next = next.filter(|_| worst.len() == 1).map(victim);
-    VictimAnswer::Kills { worst: worst.iter().map(|at| victim(*at)).collect(), next, unread }
-}
-
-fn sizes(candidates: &[Candidate]) -> Vec<OomCandidate> {
-    candidates.iter().map(|own| own.sizes.clone()).collect()
-}
-
-/// Reads the policies of the first of these whose policies were not read yet; whether there was one.
-fn read_one(candidates: &mut [Candidate], of: &[usize], tree: Option<&Tree>, left: &mut usize) -> bool {
-    let unread = of.iter().find(|at| !candidates[**at].is_read);
-    let (Some(at), Some(tree)) = (unread.filter(|_| *left > 0), tree) else { return false };
-    let own = &mut candidates[*at];
-    *left -= 1;
-    own.is_read = true;
-    own.sizes.bound = match own.pid.and_then(|pid| processes::bound(tree, Pid::new(pid))) {
-        None => Bound::Unknown,
-        Some(None) => Bound::Nowhere,
-        Some(Some(nodes)) => Bound::To(nodes),
-    };
-    true
-}
-
-/// A process, or the program of the request.
-struct Candidate {
-    pid: Option<u32>,
-    name: Option<String>,
-    sizes: OomCandidate,
-    /// Whether its policies are known, or do not matter.
-    is_read: bool,
-}
-
-impl Candidate {
-    fn new(own: &Killable, limit: &OomLimit, page: u64, blur: u64) -> Self {
-        let pages = |size: Bytes| size.get() / page;
-        let exact = pages(own.resident).saturating_add(pages(own.swapped));
-        let tables = Interval::exactly(pages(own.page_tables));
-        let size =
-            Interval { least: exact.saturating_sub(blur), most: exact.saturating_add(blur) }.and(tables);
-        let is_read = !matches!(limit, OomLimit::Policy(_));
-        Self {
-            pid: Some(own.pid.number()),
-            name: own.name.as_deref().map(|name| printable(name).into_owned()),
-            sizes: OomCandidate {
-                size,
-                adjustment: own.adjustment,
-                bound: Bound::Unknown,
-                allowed: own.allowed.clone(),
-            },
-            is_read,
-        }
-    }
-
-    /// A program that starts and takes this much.
-    fn program(taken: Interval, adjustment: i32, allowed: &NodeSet, page: u64) -> Self {
-        let size = taken.and(Interval { least: 0, most: OTHER_MEMORY.get() / page });
-        let sizes = OomCandidate { size, adjustment, bound: Bound::Nowhere, allowed: Some(allowed.clone()) };
-        Self { pid: None, name: None, sizes, is_read: true }
-    }
-
-    fn is(&self, pid: u32) -> bool {
-        self.pid == Some(pid)
-    }
-
-    fn victim(&self, total: u64, is_asking: bool) -> Victim {
-        let (least, most) = self.sizes.badness(total);
-        let share = |badness: i64| {
-            let thousandths = i128::from(badness) * 1000 / i128::from(total.max(1));
-            i64::try_from(thousandths).unwrap_or(i64::MAX)
-        };
-        Victim {
-            pid: self.pid,
-            name: self.name.clone(),
-            is_asking,
-            size: self.sizes.size,
-            adjustment: self.sizes.adjustment,
-            share: (share(least), share(most)),
-        }
     }
 }
 

@@ -38,6 +38,28 @@ impl Victim {
     }
 }
 
+/// The process that would be killed after another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    Process(Victim),
+    /// One of many that are about as bad, and the highest badness that one of them can have, in thousandths.
+    OneOf {
+        processes: usize,
+        most_share: i64,
+    },
+}
+
+impl Next {
+    fn in_words(&self, page: u64) -> String {
+        match self {
+            Self::Process(next) => next.in_words(page),
+            Self::OneOf { processes, most_share } => {
+                format!("one of {processes} processes, each with a badness of at most {most_share} of 1000")
+            }
+        }
+    }
+}
+
 /// The answer to who is killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VictimAnswer {
@@ -46,7 +68,7 @@ pub enum VictimAnswer {
     /// None: the kernel panics, as `vm.panic_on_oom` says or because no process may be killed.
     Panics { setting: bool },
     /// One of these, the likeliest first, and the one that would come next; `unread` more processes cannot be read.
-    Kills { worst: Vec<Victim>, next: Option<Victim>, unread: usize },
+    Kills { worst: Vec<Victim>, next: Option<Next>, unread: usize },
 }
 
 /// Most processes that are named.
@@ -120,7 +142,8 @@ mod tests {
     fn a_victim_is_named_with_the_one_behind_it() {
         let own = || victim(None, 256, 512, (1, 2));
         let other = || victim(Some(7), 5120, 5120, (20, 20));
-        let kills = |worst, next, unread| VictimAnswer::Kills { worst, next, unread };
+        let next_of = |worst, next, unread| VictimAnswer::Kills { worst, next, unread };
+        let kills = |worst, next: Option<Victim>, unread| next_of(worst, next.map(Next::Process), unread);
         check(
             &kills(vec![other()], Some(own()), 0),
             "the kernel kills process 7 data (20 MiB, badness 20 of 1000); next is the program itself (1 MiB to 2 MiB, \
@@ -134,6 +157,11 @@ mod tests {
             &kills(vec![other(), own()], None, 0),
             "the kernel kills one of process 7 data (20 MiB, badness 20 of 1000), the program itself (1 MiB to 2 MiB, \
              badness 1 to 2 of 1000), which are too close to say",
+        );
+        check(
+            &next_of(vec![other()], Some(Next::OneOf { processes: 480, most_share: 1 }), 0),
+            "the kernel kills process 7 data (20 MiB, badness 20 of 1000); next is one of 480 processes, each with a badness \
+             of at most 1 of 1000",
         );
         let asking = Victim { is_asking: true, ..other() };
         check(
