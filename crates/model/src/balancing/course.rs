@@ -151,21 +151,26 @@ pub struct Costs {
     pub turns: Option<Turns>,
 }
 
-/// The time that a scan takes for a page that it does not mark.
+/// The time that a scan takes for pages that it does not mark, and for other mappings.
 ///
 /// # Source
-/// `change_pte_range` in `mm/mprotect.c`. 6.12 finds a mark before it looks at the page, 6.18 after it.
+/// `change_pte_range` in `mm/mprotect.c`: 6.12 finds a mark before it looks at the page, 6.18 after it. `task_numa_work` in
+/// `kernel/sched/fair.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassedOver {
     /// A page that is marked already.
     pub marked: Duration,
     /// A page of the fast node, where slower memory is promoted.
     pub promoted: Duration,
+    /// All other mappings of the process, in each of the first two passes: from the third on a scan of the memory leaves them out
+    /// ([`Program::unused_above`]).
+    pub other_mappings: Duration,
 }
 
 impl PassedOver {
     /// No time.
-    pub const NONE: Self = Self { marked: Duration::ZERO, promoted: Duration::ZERO };
+    pub const NONE: Self =
+        Self { marked: Duration::ZERO, promoted: Duration::ZERO, other_mappings: Duration::ZERO };
 }
 
 impl Costs {
@@ -182,7 +187,11 @@ impl Costs {
     /// is passed over takes the same part of a mark as in emulated guests of 6.18. All of these are assumptions.
     pub const ASSUMED: Self = Self {
         mark: [Duration::from_nanos(20); 2],
-        passed_over: PassedOver { marked: Duration::from_nanos(4), promoted: Duration::from_nanos(7) },
+        passed_over: PassedOver {
+            marked: Duration::from_nanos(4),
+            promoted: Duration::from_nanos(7),
+            ..PassedOver::NONE
+        },
         fault: Duration::from_micros(4),
         ..Self::NONE
     };
@@ -257,7 +266,7 @@ fn play(program: &Program, settings: Settings, costs: Costs, times: &[f64], rand
     let end = times.last().copied().unwrap_or_default();
     let mut scans = Scans::start(program, settings, costs, random);
     let first_pass: Vec<Scan> =
-        from_fn(|| scans.due(end).map(|at| scans.scan(at, Found::UNMARKED, random))).collect();
+        from_fn(|| scans.due(end).map(|at| scans.scan(at, Found::UNMARKED, 0.0, random))).collect();
     let mut first_pass = first_pass.into_iter().peekable();
     let mut touching = Touching::start(program, costs, random);
     let room = program.room.map_or(pages, |room| room.get() / PAGE).min(pages);

@@ -6,8 +6,8 @@
 //!        later, or beyond the limit       -> unmarked, until the next pass
 //! ```
 //!
-//! A scan takes time for the pages that it passes over, too: those that are promoted, or marked still. The thread rests 32 times as
-//! long after it, so that they decide when the third pass comes.
+//! A scan takes time for the pages that it passes over, too: those that are promoted, or marked still, and in the first two passes for
+//! other mappings. The thread rests 32 times as long after it, so that they decide when the third pass comes.
 //!
 //! So it is where the fast node has no room to spare ([`room_to_spare`](crate::balancing)); where it has, every touch
 //! promotes, as in [`forecast`](super::forecast).
@@ -275,6 +275,7 @@ fn play(
         marked: Vec::new(),
         promoted: 0,
     };
+    let other_mappings = costs.passed_over.other_mappings.as_secs_f64();
     let room = program.room.map_or(pages, |room| room.get() / PAGE).min(pages);
     let mut limit = Limit::start(promotion, random);
     let is_limited = promotion.pages_per_s < pages;
@@ -321,7 +322,8 @@ fn play(
             // Those behind were marked in this pass, so that the others lie ahead: in the first pass all that is there.
             let ahead = scans.ahead();
             let unmarked = memory.unmarked().min(ahead);
-            let scan = scans.scan(at, memory.found(unmarked, ahead), random);
+            let others = if passes + 1 < SELECTIVE { other_mappings } else { 0.0 };
+            let scan = scans.scan(at, memory.found(unmarked, ahead), others, random);
             scanned = at + scan.takes;
             let window = scan.pages.end - scan.pages.start;
             let found = some_of(unmarked, window, ahead, random);

@@ -200,8 +200,8 @@ impl Scans {
         clock.stamp += YIELDS * self.tick;
     }
 
-    /// The scan that is due at a time.
-    pub(super) fn scan(&mut self, at: f64, found: Found, random: &mut Random) -> Scan {
+    /// The scan that is due at a time. The last of a pass also takes time for `other_mappings`.
+    pub(super) fn scan(&mut self, at: f64, found: Found, other_mappings: f64, random: &mut Random) -> Scan {
         let tick = self.tick;
         self.begin(at);
         let range = self.cursor.scan(self.window);
@@ -210,7 +210,8 @@ impl Scans {
         let [marked, promoted] = self.passed_over;
         let unmarked = (1.0 - found.marked - found.promoted).max(0.0);
         let page = unmarked * mark + found.marked * marked + found.promoted * promoted;
-        let work = (range.end - range.start) as f64 * page;
+        let others = if self.cursor.is_over() { other_mappings } else { 0.0 };
+        let work = (range.end - range.start) as f64 * page + others;
         let table_end = |work: f64| {
             let start = self.cursor.first + range.start;
             let here = start + (work / page) as u64;

@@ -353,9 +353,23 @@ fn pages_that_a_scan_passes_over_put_the_next_one_off() {
 }
 
 #[test]
+fn other_mappings_take_their_time_in_the_first_two_passes_alone() {
+    // Ten ticks, and 32 times as long until the next pass: passes after 1, 4.3, 9.6 and 17.6 seconds. With them in the third, too, the
+    // fourth would come after 18.9 seconds.
+    let other_mappings = Duration::from_millis(41);
+    let costs = Costs { passed_over: PassedOver { other_mappings, ..PassedOver::NONE }, ..Costs::NONE };
+    let draws = Draws { count: 200, seed: 3 };
+    let times = seconds(&[2.5, 4.1, 5.8, 9.4, 11.0, 17.4, 18.6]);
+    let shares = forecast_promotion(&SLOW, hot(1000), Settings::KERNEL, costs, &times, draws).unwrap();
+    let passes = shares.windows(2).map(|pair| pair[1].median > pair[0].median + 0.03);
+    assert_eq!(passes.collect::<Vec<bool>>(), [false, true, false, true, false, true], "{shares:?}");
+}
+
+#[test]
 fn pages_that_are_passed_over_do_not_change_a_first_pass() {
     let settings = Settings { size: Bytes::from_mib(4), ..Settings::KERNEL };
-    let passed_over = PassedOver { marked: Duration::from_micros(50), promoted: Duration::from_micros(50) };
+    let passed = Duration::from_micros(50);
+    let passed_over = PassedOver { marked: passed, promoted: passed, ..PassedOver::NONE };
     let shares = |passed_over| {
         let costs = Costs { mark: [Duration::from_micros(10); 2], passed_over, ..Costs::NONE };
         let times = seconds(&[2.5, 5.5, 9.0]);
@@ -452,8 +466,11 @@ proptest! {
         });
         let times: Vec<Duration> = times.into_iter().map(Duration::from_millis).collect();
         let (marked, promoted) = passed_over;
-        let passed_over =
-            PassedOver { marked: Duration::from_nanos(marked), promoted: Duration::from_nanos(promoted) };
+        let passed_over = PassedOver {
+            marked: Duration::from_nanos(marked),
+            promoted: Duration::from_nanos(promoted),
+            other_mappings: Duration::from_micros(marked),
+        };
         let costs = Costs { tick, mark: [mark, mark * 2], passed_over, fault, turns };
         let shares = forecast(&program, settings, costs, &times, Draws { count: 3, seed });
         prop_assert_eq!(shares.len(), times.len());

@@ -356,6 +356,7 @@ fn passed_over(context: &Context, case: &Case, pairs: &[(NodeId, CpuId)]) -> Res
     Ok(PassedOver {
         marked: page(longest(&slow, marks / 2.0)),
         promoted: page(longest(&fast, f64::INFINITY)),
+        ..PassedOver::NONE
     })
 }
 
@@ -400,7 +401,7 @@ fn judge(case: &Case, runs: &[Run], costs: Costs, off: f64, fewest: Fewest) -> R
     let [low, high] = costs.mark;
     let turns = costs.turns.map(|turns| format!(", others every {:?} for {:?}", turns.every, turns.takes));
     let turns = turns.unwrap_or_default();
-    let PassedOver { marked, promoted } = costs.passed_over;
+    let PassedOver { marked, promoted, .. } = costs.passed_over;
     let passed_over = match case.promotion {
         Some(_) => format!(", passes over marked pages in {marked:?}, promoted ones in {promoted:?}"),
         None => String::new(),
