@@ -124,6 +124,8 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
     let begin = (spent() - before).as_secs_f64();
     let mut touched = (begin * words.rate) as u64;
     let (mut gaps, mut behind, mut last, mut usual) = (Vec::new(), 0, None, Duration::MAX);
+    // Time between looks without a scan, and how many there are.
+    let (mut short, mut looks) = (Duration::ZERO, 0);
     for time in &words.times {
         loop {
             spin();
@@ -131,7 +133,12 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
             if let Some(last) = last.replace(now) {
                 let gap = now - last;
                 usual = usual.min(gap);
-                gaps.extend(Some([last, gap]).filter(|_| gap >= GAP));
+                if gap >= GAP {
+                    gaps.push([last, gap]);
+                } else {
+                    short += gap;
+                    looks += 1;
+                }
             }
             let due = (now.min(*time).as_secs_f64() * words.rate) as u64;
             behind = behind.max(due - touched);
@@ -149,6 +156,8 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
             }
         }
     }
+    // A program that touches pages all the time has no such looks.
+    let usual = if looks > 0 { usual } else { Duration::ZERO };
     let gaps = gaps.iter().map(|[at, gap]| [*at, *gap - usual].map(|time| time.as_secs_f64()));
     let gaps: Vec<[f64; 2]> = gaps.collect();
     let worked = spent() - before;
@@ -164,6 +173,8 @@ fn work(words: &Words, buffer: &NodeBuffer, before: Duration, sizes: Option<[u64
         "begin_s": begin,
         "start": start,
         "gaps_s": gaps,
+        "usual_s": usual.as_secs_f64(),
+        "mean_s": short.as_secs_f64() / f64::from(looks.max(1)),
         "worked_s": worked.as_secs_f64(),
         "turns": now.turns - others.turns,
         "waited_s": (now.waited - others.waited).as_secs_f64(),

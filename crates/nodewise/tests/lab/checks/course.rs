@@ -28,6 +28,10 @@ const PROMOTION_LIMIT: &str = "/proc/sys/kernel/numa_balancing_promote_rate_limi
 const RUNS: usize = 30;
 /// The part of runs that an exact model has in the band of a time on average.
 const EXPECTED: f64 = 0.9;
+/// Programs that show what a pass costs.
+const TRIALS: u64 = 8;
+/// The least time of a scan of all their memory, in seconds: interrupts take half as long.
+const LONG: f64 = 0.002;
 /// Touches in a second of a program that sees how long scans take: between two looks at the clock is mostly nothing else.
 const RARELY: f64 = 20.0;
 /// The part by which a program's rate of touches may be off on a host that is busy with other work.
@@ -249,13 +253,14 @@ fn all(context: &Context, case: &Case) -> Result<(), String> {
     let pairs = pairs(context);
     let pair = &pairs[..pairs.len().min(1)];
     wait_until_idle()?;
-    // A run that is not judged shows what scans cost in this guest.
-    let trial = Case { touches_per_s: RARELY, ..*case };
-    // Middle ones: the first and the last take fewer pages.
-    let costs = costs(&trial, &play(&trial, pair, case.seed + RUNS as u64)?, [0.4, 0.6]);
-    let passed_over =
-        if case.promotion.is_some() { passed_over(context, case, pair)? } else { PassedOver::NONE };
-    let costs = Costs { passed_over, ..costs };
+    // Runs that are not judged show what scans cost in this guest.
+    let costs = if case.promotion.is_some() {
+        costs_of_passes(context, case, pair)?
+    } else {
+        let trial = Case { touches_per_s: RARELY, ..*case };
+        // Middle ones: the first and the last take fewer pages.
+        costs(&trial, &play(&trial, pair, case.seed + RUNS as u64)?, [0.4, 0.6])
+    };
     let mut runs: Vec<Run> = Vec::new();
     for run in 0..RUNS as u64 {
         runs.extend(play(case, pair, case.seed + run)?);
@@ -339,24 +344,42 @@ fn play(case: &Case, pairs: &[(NodeId, CpuId)], first_seed: u64) -> Result<Vec<R
     programs.into_iter().map(|program| program.end(case)).collect()
 }
 
-/// The time that the guest needs for a page of slower memory that is marked already, by a program that touches none, whose first scan
-/// marks all of them, and for a page of the fast node, by one with its memory there. One window has all the memory; the longest of such
-/// scans is one of the first two, which scan other mappings as well, as a first one does.
-fn passed_over(context: &Context, case: &Case, pairs: &[(NodeId, CpuId)]) -> Result<PassedOver, String> {
+/// The time that the guest needs for the pages of a pass, by programs that touch none. The first scan marks all pages of slower memory,
+/// the second passes over them; in memory of the fast node each passes over promoted ones. The third leaves out other mappings. One
+/// window has all the memory. Each of several programs has an interrupt more in its scan or less: half a millisecond decides here
+/// whether the second scan of a judged run ends before a tick or after it.
+fn costs_of_passes(context: &Context, case: &Case, pairs: &[(NodeId, CpuId)]) -> Result<Costs, String> {
     let still = Case { touches_per_s: 0.0, ..*case };
-    let scans = |pairs: &[(NodeId, CpuId)]| {
-        let runs = play(&still, pairs, case.seed)?;
-        Ok::<Vec<f64>, String>(runs.into_iter().flat_map(|run| run.scans).collect())
+    let first_scans = |pairs: &[(NodeId, CpuId)]| {
+        let mut scans: [Vec<f64>; 3] = Default::default();
+        for trial in 0..TRIALS {
+            for run in play(&still, pairs, case.seed + trial)? {
+                let long = run.scans.iter().filter(|scan| **scan >= LONG);
+                for (of_all, scan) in scans.iter_mut().zip(long) {
+                    of_all.push(scan - run.tick);
+                }
+            }
+        }
+        scans.iter_mut().for_each(|scans| scans.sort_by(f64::total_cmp));
+        Ok::<[Vec<f64>; 3], String>(scans)
     };
     let own = |(_, cpu): &(NodeId, CpuId)| Some((context.seen.node_of(*cpu)?, *cpu));
     let own: Vec<(NodeId, CpuId)> = pairs.iter().filter_map(own).collect();
-    let (slow, fast) = (scans(pairs)?, scans(&own)?);
-    let marks = longest(&slow, f64::INFINITY);
-    let page = |seconds: f64| Duration::from_secs_f64(seconds / (case.mebibytes * 256) as f64);
-    Ok(PassedOver {
-        marked: page(longest(&slow, marks / 2.0)),
-        promoted: page(longest(&fast, f64::INFINITY)),
-        ..PassedOver::NONE
+    let [first, second, third] = first_scans(pairs)?;
+    let [_, fast, _] = first_scans(&own)?;
+    let at = |scans: &[f64], part: f64| scans.get((part * scans.len() as f64) as usize).copied();
+    let middle =
+        |scans: &[f64]| at(scans, 0.5).ok_or("programs that touch no page see fewer than three scans");
+    let others = (middle(&second)? - middle(&third)?).max(0.0);
+    let page = |scan: f64| Duration::from_secs_f64((scan - others).max(0.0) / (case.mebibytes * 256) as f64);
+    Ok(Costs {
+        mark: [0.25, 0.75].map(|part| page(at(&first, part).unwrap_or_default())),
+        passed_over: PassedOver {
+            marked: page(middle(&second)?),
+            promoted: page(middle(&fast)?),
+            other_mappings: Duration::from_secs_f64(others),
+        },
+        ..Costs::NONE
     })
 }
 
@@ -401,9 +424,11 @@ fn judge(case: &Case, runs: &[Run], costs: Costs, off: f64, fewest: Fewest) -> R
     let [low, high] = costs.mark;
     let turns = costs.turns.map(|turns| format!(", others every {:?} for {:?}", turns.every, turns.takes));
     let turns = turns.unwrap_or_default();
-    let PassedOver { marked, promoted, .. } = costs.passed_over;
+    let PassedOver { marked, promoted, other_mappings } = costs.passed_over;
     let passed_over = match case.promotion {
-        Some(_) => format!(", passes over marked pages in {marked:?}, promoted ones in {promoted:?}"),
+        Some(_) => format!(
+            ", passes over marked pages in {marked:?}, promoted ones in {promoted:?}, other mappings in {other_mappings:?}"
+        ),
         None => String::new(),
     };
     println!(

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, NodeId};
-use nodewise_model::balancing::course::{Pattern, Program, Thread};
+use nodewise_model::balancing::course::{Costs, Pattern, Program, Thread};
 use serde_json::Value;
 
 use super::Case;
@@ -18,6 +18,8 @@ pub(super) struct Run {
     pub behind: u64,
     /// How long the program did nothing else since the first scan was due, in seconds: scans, in their order.
     pub scans: Vec<f64>,
+    /// CPU time of the program that a tick takes, in seconds: the one with which a scan begins is not of the scan, and is in its time.
+    pub tick: f64,
     pub others: Others,
     pub shares: Vec<f64>,
 }
@@ -113,6 +115,8 @@ impl Started {
         let gaps = found["gaps_s"].as_array().into_iter().flatten();
         let gaps = gaps.filter_map(|gap| Some([gap[0].as_f64()?, gap[1].as_f64()?]));
         let scans = gaps.filter(|[at, _]| *at > first).map(|[_, gap]| gap).collect();
+        let [usual, mean] = [number("usual_s")?, number("mean_s")?];
+        let tick = (mean - usual) * Costs::NONE.tick.as_secs_f64() / mean.max(1e-9);
         let memory = Bytes::from_mib(case.mebibytes);
         let pages = (memory.get() / 4096) as f64;
         let shares = self.local.iter().map(|local| *local as f64 / pages).collect();
@@ -134,6 +138,7 @@ impl Started {
             begin: Duration::from_secs_f64(number("begin_s")?),
             behind: number("behind")? as u64,
             scans,
+            tick,
             others: Others {
                 turns: number("turns")? as u64,
                 worked: number("worked_s")?,
