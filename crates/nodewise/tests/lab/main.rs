@@ -185,7 +185,9 @@ fn main() {
     let courses = [("course", COURSE.0, Extent::Course), ("tier-course", TIER_COURSE, Extent::TierCourse)];
     let courses = courses.into_iter().filter(|_| options.iter().any(|word| word == "--courses"));
     let courses = courses.map(|(name, machine, extent)| {
-        let plan = Plan { qemu: Some(COURSE.1.to_owned()), ..Plan::new(Arch::X86, machine, extent) };
+        let first = number("--first", 0);
+        let qemu = Some(COURSE.1.to_owned());
+        let plan = Plan { qemu, scripts: first..first, ..Plan::new(Arch::X86, machine, extent) };
         Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
@@ -229,7 +231,7 @@ fn main() {
 /// `--scripts=N` for this many scripts on each, `--kind=KIND,...` for other kinds on drawn machines, `--kernel=V` for another kernel, `--arch=A` for the
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
 /// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--sick` for those of rules
-/// of doctor, `--courses` for one with programs whose memory follows them, `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
+/// of doctor, `--courses` for one with programs whose memory follows them (`--first=N` for other touches), `--managed=SECONDS` for one with programs that start and end for so long under each manager, `--times` for the time
 /// that each check took, `--nodewise=FILE` for another program than the one that was built with these tests, `--long` for every measurement on each machine that has any. `cargo xtask lab-soak` and
 /// `migrate-soak` have words for most.
 fn is_own(word: &str) -> bool {

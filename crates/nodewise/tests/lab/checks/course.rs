@@ -263,7 +263,7 @@ fn all(context: &Context, case: &Case) -> Result<(), String> {
     };
     let mut runs: Vec<Run> = Vec::new();
     for run in 0..RUNS as u64 {
-        runs.extend(play(case, pair, case.seed + run)?);
+        runs.extend(play(case, pair, case.seed + context.scripts.start + run)?);
     }
     let costs = Costs { turns: turns(&runs)?, ..costs };
     judge(case, &runs, costs, 0.0, Fewest::Together(case.fewest))
