@@ -2,7 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use super::file::{End, again};
+use super::file::again;
+use super::live::end_of;
 use super::{Kind, ReadError, Tree};
 
 /// A file that is read again and again: on the running system it stays open, which saves most of the price of
@@ -61,16 +62,4 @@ impl Tree {
         });
         result.map_err(|cause| ReadError::new(&kept.path, cause))
     }
-}
-
-/// When a file is known to have ended: attributes of devices, and files of processes with one record, come whole
-/// in a read of a page, or in as many as they fill (`single_open()` of `fs/seq_file.c`).
-fn end_of(path: &str) -> End {
-    const RECORDS: [&str; 4] = ["stat", "schedstat", "statm", "status"];
-    let of_process = path
-        .strip_prefix("/proc/")
-        .filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
-        .and_then(|rest| rest.rsplit_once('/'))
-        .is_some_and(|(_, name)| RECORDS.contains(&name));
-    if of_process { End::Short } else { super::live::end_of(path) }
 }

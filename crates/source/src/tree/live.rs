@@ -22,17 +22,20 @@ fn from_the_kernel(path: &str) -> bool {
     path.starts_with("/sys/") || path.starts_with("/proc/")
 }
 
-/// Attributes of devices and of memory management come whole in one read; logs and control groups
-/// below `/sys`, and `/proc` but for single numbers, may come in pieces of any size.
+/// When a file is known to have ended: attributes of devices and of memory management, and files of processes with one
+/// record (`single_open()` of `fs/seq_file.c`) or one number, come whole in a read of a page, or in as many as they fill.
+/// Logs and control groups below `/sys`, and all else of `/proc`, may come in pieces of any size.
 pub(super) fn end_of(path: &str) -> End {
-    let attributes = ["/sys/devices/", "/sys/class/", "/sys/bus/", "/sys/kernel/mm/"];
-    // They are read of hundreds of processes.
-    let is_number = path.ends_with("/oom_score") || path.ends_with("/oom_score_adj");
-    if is_number || attributes.iter().any(|folder| path.starts_with(folder)) {
-        End::Short
-    } else {
-        End::Nothing
-    }
+    const ATTRIBUTES: [&str; 4] = ["/sys/devices/", "/sys/class/", "/sys/bus/", "/sys/kernel/mm/"];
+    const RECORDS: [&str; 6] = ["stat", "schedstat", "statm", "status", "oom_score", "oom_score_adj"];
+    let is_record = || {
+        path.strip_prefix("/proc/")
+            .filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+            .and_then(|rest| rest.rsplit_once('/'))
+            .is_some_and(|(_, name)| RECORDS.contains(&name))
+    };
+    let is_whole = ATTRIBUTES.iter().any(|folder| path.starts_with(folder)) || is_record();
+    if is_whole { End::Short } else { End::Nothing }
 }
 
 /// The running system, with the folders that were opened.
