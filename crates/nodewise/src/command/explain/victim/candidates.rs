@@ -4,6 +4,7 @@
 //! memory, then the sizes of those that can be the worst by their scores, then, under a memory policy, the policies of
 //! those that can be the worst by their sizes.
 
+use nodewise_machine::order::Order as _;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet, Pid};
 use nodewise_model::Interval;
@@ -151,7 +152,7 @@ impl<'t> Candidates<'t> {
             glances.iter().filter(|glance| seen(glance).is_none()).map(|glance| glance.pid).collect();
         self.all = glances.iter().filter_map(seen).collect();
         self.read(&unseen);
-        self.all.sort_by_key(|own| own.pid);
+        self.all.order_by_key(|own| own.pid);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -235,14 +236,10 @@ impl<'t> Candidates<'t> {
         (!places.is_empty()).then(|| Unread { places, among: among().count(), most })
     }
 
-    /// Reads processes whose scores are known.
-    fn complete(&mut self, places: &[usize]) {
-        let Some(tree) = self.tree else { return };
-        let glances = |own: &Self| -> Vec<usize> {
-            let places = places.iter().copied();
-            places.filter(|at| own.all[*at].is_glance).collect()
-        };
-        let places = glances(self);
+    /// Reads those of these whose scores are known; whether there was one.
+    fn complete(&mut self, places: &[usize]) -> bool {
+        let places: Vec<usize> = places.iter().copied().filter(|at| self.all[*at].is_glance).collect();
+        let Some(tree) = self.tree.filter(|_| !places.is_empty()) else { return false };
         let pids: Vec<Pid> = places.iter().filter_map(|at| self.all[*at].pid).collect();
         let mut found = processes::read(tree, &pids).into_iter().peekable();
         let mut agree = true;
@@ -265,13 +262,12 @@ impl<'t> Candidates<'t> {
         if !agree {
             self.complete(&(0..self.all.len()).collect::<Vec<_>>());
         }
+        true
     }
 
     /// Reads more of some that can be the worst; whether there was anything to read.
     fn read_more(&mut self, of: &[usize], request: &OomRequest) -> bool {
-        let glances: Vec<usize> = of.iter().copied().filter(|at| self.all[*at].is_glance).collect();
-        self.complete(&glances);
-        !glances.is_empty() || self.read_policies(of, request)
+        self.complete(of) || self.read_policies(of, request)
     }
 
     /// Reads the policies of the first of these whose policies matter and were not read; whether there was one.
