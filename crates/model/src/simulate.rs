@@ -30,6 +30,7 @@ mod balance;
 mod cache;
 mod calls;
 mod cycle;
+mod doubt;
 mod extents;
 mod family;
 mod fault;
@@ -69,7 +70,7 @@ pub use limits::{GroupLimit, GroupLimits, GroupState};
 pub use placement::{Owner, Placement};
 pub use step::{Cause, Killed, LimitMet, LimitOutcome, LocalAfter, Relief, Step};
 
-use cache::Doubt;
+use doubt::Doubt;
 use family::Family;
 use group::Group;
 use limits::GroupId;
