@@ -23,6 +23,7 @@
 //! - `input.rs` what `--machine` names, as a machine; `limits.rs` how large a machine may be
 //! - `capture.rs` writing a machine down; in `capture/` what is let in (`capture/rules.rs`), what is reduced,
 //!   which identifiers are taken out, finding files, writing archives
+//! - `turns.rs` reading many things in several threads
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
 //!   and others' claims on one (`process/claims.rs`); `own.rs` this process: what it may do, and what contains it
 //! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling;
@@ -96,6 +97,7 @@ pub mod sysfs;
 pub mod system;
 pub mod thermal;
 pub mod tree;
+pub mod turns;
 pub mod user_namespaces;
 pub mod written;
 

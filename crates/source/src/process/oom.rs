@@ -4,10 +4,6 @@
 //! third of that, to a thousandth and a half of the memory, and that decides in most cases: [`glances`] has the scores of
 //! all, [`read`] the sizes of some. Several threads read them.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use nodewise_machine::order::Order as _;
 use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
 
@@ -15,11 +11,10 @@ use super::{MOST_PROCESSES, Pid, claims, numbers, status};
 use crate::file;
 use crate::parse::{meminfo, number};
 use crate::tree::Tree;
+use crate::turns::Turns;
 
-/// Most threads that read processes.
-const MOST_WORKERS: usize = 8;
-/// Processes that a thread takes at once: to start another one takes as long as to read about five.
-const TURN: usize = 16;
+/// How processes are read: to start a thread takes as long as to read about five.
+const TURNS: Turns = Turns { size: 16, most_threads: 8 };
 
 /// The kernel's own opinion of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,33 +99,9 @@ pub fn read(tree: &Tree, pids: &[Pid]) -> Vec<(Pid, Option<Killable>)> {
     })
 }
 
-/// Reads something of each process, some processes at a time in each of several threads; in the order of the processes.
+/// Reads something of each process, in the order of the processes.
 pub fn in_turns<T: Send>(pids: &[Pid], read: impl Fn(Pid) -> Option<T> + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let turn = || {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let of: Vec<T> = pids.chunks(TURN).nth(at)?.iter().filter_map(|pid| read(*pid)).collect();
-            Some((at, of))
-        };
-        std::iter::from_fn(turn).collect::<Vec<(usize, Vec<T>)>>()
-    };
-    let workers = match pids.len() / TURN {
-        0 | 1 => 1,
-        turns => thread::available_parallelism().map_or(1, NonZero::get).min(MOST_WORKERS).min(turns),
-    };
-    let mut found = thread::scope(|scope| {
-        // Where the system refuses a thread, those that there are read the rest.
-        let others: Vec<_> =
-            (1..workers).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-        let mut found = work();
-        for other in others {
-            found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        found
-    });
-    found.order_by_key(|(at, _)| *at);
-    found.into_iter().flat_map(|(_, of)| of).collect()
+    TURNS.read(pids, |pid| read(*pid))
 }
 
 /// How much worse or better a process is than its size, in thousandths of the memory; `None` where it is not readable.
@@ -186,14 +157,6 @@ mod tests {
 
     fn pids(numbers: impl IntoIterator<Item = u32>) -> Vec<Pid> {
         numbers.into_iter().map(Pid::new).collect()
-    }
-
-    #[test]
-    fn processes_are_read_in_their_order_by_many_threads_as_by_one() {
-        for count in [0, 1, 15, 16, 17, 33, 1000] {
-            let odd = in_turns(&pids(0..count), |pid| (pid.number() % 2 == 1).then(|| pid.number()));
-            assert_eq!(odd, (0..count).filter(|number| number % 2 == 1).collect::<Vec<_>>());
-        }
     }
 
     #[test]

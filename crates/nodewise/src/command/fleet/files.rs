@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use nodewise_fleet::collection::{FailedHost, RefusedFile};
 use nodewise_fleet::survey::SurveyKey;
@@ -12,10 +11,14 @@ use nodewise_fleet::{Arrival, Collection};
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, printable, quote};
 use nodewise_source::machine_file;
+use nodewise_source::turns::Turns;
 use nodewise_view::json::survey;
 
 use crate::failure::Failure;
 use crate::input;
+
+/// How files are read: each takes longer than to start a thread.
+const TURNS: Turns = Turns { size: 1, most_threads: usize::MAX };
 
 /// The largest list of hosts and the longest reason that are read.
 const MOST_HOSTS: u64 = 16 << 20;
@@ -63,16 +66,8 @@ impl SurveyFolder {
     /// A directory that cannot be read.
     pub fn collect(&self, run: Option<&str>) -> Result<Collection, Failure> {
         let names = self.names()?;
-        let workers = thread::available_parallelism().map_or(1, usize::from).min(names.len().max(1));
-        let parts: Vec<Vec<Arrival>> = thread::scope(|scope| {
-            let read = |part: &'_ [String]| {
-                let part = part.to_vec();
-                scope.spawn(move || part.iter().filter_map(|name| self.arrival(name)).collect())
-            };
-            let parts: Vec<_> = names.chunks(names.len().div_ceil(workers).max(1)).map(read).collect();
-            parts.into_iter().map(|part| part.join().expect("reading a file does not panic")).collect()
-        });
-        Ok(Collection::new(parts.into_iter().flatten(), self.expected.as_ref(), run))
+        let arrivals = TURNS.read(&names, |name| self.arrival(name));
+        Ok(Collection::new(arrivals, self.expected.as_ref(), run))
     }
 
     /// Hosts that have a survey or failed, by the names of their files.
