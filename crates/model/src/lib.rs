@@ -23,7 +23,8 @@
 //!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
 //!   (`simulate/program.rs`, `simulate/extents.rs`, `simulate/holders.rs`, `simulate/family.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
 //!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
-//!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), page cache (`simulate/cache.rs`), demotion, swap and the OOM killer
+//!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), page cache (`simulate/cache.rs`, and its uncertainty in
+//!   `simulate/doubt.rs`), demotion, swap and the OOM killer
 //!   (`simulate/reclaim.rs`), control groups (`simulate/group.rs`, `simulate/limits.rs`), threads
 //!   (`simulate/thread.rs`), time that passes
 //!   (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same page by page in `simulate/tests/alike.rs`

@@ -118,6 +118,10 @@ pub struct Simulation {
     cached: BTreeMap<String, ObjectId>,
     /// Uncertain pages of it, by node.
     doubts: BTreeMap<NodeId, Doubt>,
+    /// Pages of it that the model has dropped and the kernel may have kept, having dropped as many others that were used again.
+    misjudged: u64,
+    /// Pages that may have come into room which the model does not have, of all steps.
+    room_used: u64,
     /// Whether pages that were written may be on the disk meanwhile.
     is_flushing: bool,
     /// The number of the step, by which pages age.
@@ -158,6 +162,8 @@ impl Simulation {
             files: BTreeMap::new(),
             cached: BTreeMap::new(),
             doubts: BTreeMap::new(),
+            misjudged: 0,
+            room_used: 0,
             is_flushing: false,
             now: 0,
             family: Family::default(),

@@ -28,8 +28,9 @@ const REGION: &str = "memory";
 pub const OWN: u64 = 1024;
 /// Pages that a CPU takes and gives back: each takes a batch out of a list that is too long.
 const TAKEN: u64 = 512;
-/// Nothing is written back before it has to be, and lists of the CPUs are as short as they can be.
-const SETTINGS: [(&str, &str); 2] = [
+/// Nothing is written back before it has to be, lists of the CPUs are as short as they can be, and no watermark is raised.
+const SETTINGS: [(&str, &str); 3] = [
+    ("/proc/sys/vm/watermark_boost_factor", "0"),
     ("/proc/sys/vm/dirty_writeback_centisecs", "0"),
     ("/proc/sys/vm/percpu_pagelist_high_fraction", "1000000"),
 ];
@@ -68,7 +69,6 @@ impl Stage<'_> {
         write("/proc/sys/vm/drop_caches", "3")?;
         shorten_lists(&self.arena.machine)?;
         let facts = Facts {
-            // Most memory is free in whole blocks when a script begins, and no watermark is raised.
             memory: kernel::memory_now(&self.memory)?.with_boost(0),
             weights: self.around.weights.clone(),
             max_nodes: self.around.max_nodes,

@@ -46,6 +46,9 @@ impl Simulation {
         let policy = self.in_force(id).clone();
         self.doubt_again(id, (pages.end - pages.start) - missing);
         for range in lacking {
+            if let Some(object) = self.objects.get_mut(&object) {
+                object.read_in.set(range.clone(), Some(now));
+            }
             // A stopped program has been reported.
             if self.fault(id, object, &policy, (range, None), &mut step).is_err() {
                 break;
@@ -110,6 +113,9 @@ impl Simulation {
     /// Drops this many pages of files from the cache of a node, of all groups or of one and those below it; gives how many.
     /// Groups are spared as far as they are protected, below `memory.low` until nothing else is left.
     pub(super) fn drop_cached(&mut self, node: NodeId, within: Option<GroupId>, pages: u64) -> u64 {
+        if within.is_none() {
+            self.doubt_ages(node, pages);
+        }
         for respected in [Protection::Low, Protection::Min] {
             let dropped = self.drop_beyond((node, within), respected, pages);
             if dropped > 0 {
@@ -237,7 +243,7 @@ impl Object {
     }
 
     /// Whether pages of an extent are not on the disk; it lies inside or outside of what was written.
-    fn is_dirty(&self, extent: &Extent) -> bool {
+    pub(super) fn is_dirty(&self, extent: &Extent) -> bool {
         let pages = extent.run.pages.clone();
         self.dirty.pieces(pages).iter().any(|(_, dirty)| dirty.is_some())
     }

@@ -138,6 +138,23 @@ impl Simulation {
         id: Id,
         object: ObjectId,
         policy: &Policy,
+        pages: (Range<u64>, Option<HugeEffort>),
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        let is_cache = self.objects.get(&object).is_some_and(|object| object.kind == ObjectKind::Cached);
+        let before = self.before(id, policy, is_cache, step);
+        let end = self.take(id, object, policy, pages, step);
+        if let Some(before) = before {
+            self.doubt_places(&before, is_cache, step);
+        }
+        end
+    }
+
+    fn take(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        policy: &Policy,
         (mut pages, huge): (Range<u64>, Option<HugeEffort>),
         step: &mut Step,
     ) -> Result<(), Stopped> {

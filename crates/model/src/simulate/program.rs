@@ -89,6 +89,8 @@ pub(super) struct Object {
     pub policies: Spans<Policy>,
     /// Pages of a file on a disk that the disk does not have yet.
     pub dirty: Spans<()>,
+    /// The step in which pages of a file on a disk came into the cache.
+    pub read_in: Spans<u64>,
 }
 
 impl Program {
@@ -131,6 +133,7 @@ impl Object {
             mappers: Mappers::new(),
             policies: Spans::default(),
             dirty: Spans::default(),
+            read_in: Spans::default(),
         }
     }
 

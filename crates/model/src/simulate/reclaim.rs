@@ -26,7 +26,7 @@ use crate::caches::Interval;
 use crate::oom::{self, Bound, OomCandidate, OomChoice, OomLimit, OomRequest, OomSettings};
 use crate::policy::interleave::InterleavePosition;
 use crate::policy::set::Policy;
-use crate::walk::{Class, Constraint, OutOfMemory, Request};
+use crate::walk::{Class, Constraint, OutOfMemory, Request, Route};
 
 /// A program goes on no more: it was killed, or waits for a page that no one will give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,18 +286,23 @@ impl Simulation {
 
     /// The report of a failed request for small pages.
     pub(super) fn end_of(&self, id: Id, policy: &Policy, pages: u64) -> OutOfMemory {
+        self.route_of(id, policy).out_of_memory(pages)
+    }
+
+    /// The way of a program's requests under a policy.
+    pub(super) fn route_of(&self, id: Id, policy: &Policy) -> Route {
         let program = &self.programs[&id];
         let request = Request {
             policy,
             weights: &self.weights,
             cpu_node: program.cpu_node,
             allowed: &program.allowed,
-            pages,
+            pages: 0,
             order: 0,
             place: InterleavePosition::File { inode: 0, page: 0 },
             class: Class::User,
         };
-        self.memory.route(&request).out_of_memory(pages)
+        self.memory.route(&request)
     }
 }
 

@@ -112,6 +112,9 @@ pub struct Step {
     pub reliefs: Vec<Relief>,
     /// Page cache that kswapd may have dropped beside what was wanted, by node: up to this many pages.
     pub ahead: Vec<(NodeId, u64)>,
+    /// Pages of files that were taken elsewhere and may be on these full nodes instead, if their memory is fragmented: raised watermarks
+    /// make kswapd drop page cache there.
+    pub raised: Vec<(NodeId, u64)>,
     /// Pages that `drop_caches` left in the page cache, for they are not on the disk.
     pub unwritten: u64,
     /// Limits of control groups that were met, in order.
@@ -121,6 +124,15 @@ pub struct Step {
     pub skipped: Option<Skipped>,
     /// Whose memory is elsewhere now, and where; `None` for who is gone.
     pub changed: Vec<(Owner, Option<Placement>)>,
+}
+
+/// Pages that were taken on a node in a part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub node: NodeId,
+    pub pages: u64,
+    /// Pages of caches there that went for them.
+    pub dropped: u64,
 }
 
 impl Step {
@@ -146,6 +158,33 @@ impl Step {
         }
     }
 
+    /// The pages that were taken and dropped so far.
+    pub(super) fn counts(&self) -> Self {
+        Self { taken: self.taken.clone(), reliefs: self.reliefs.clone(), ..Self::default() }
+    }
+
+    /// Pages that were taken since the step was this, and those that were dropped for them on the same node.
+    pub(super) fn taken_since(&self, before: &Self) -> Vec<Taken> {
+        let since = |(node, taken): &(NodeId, u64)| {
+            let had = before.taken.iter().find(|(own, _)| own == node).map_or(0, |(_, had)| *had);
+            Taken {
+                node: *node,
+                pages: taken - had,
+                dropped: self.dropped_of(*node) - before.dropped_of(*node),
+            }
+        };
+        self.taken.iter().map(since).filter(|taken| taken.pages > 0).collect()
+    }
+
+    /// Pages of caches that were given up on a node.
+    fn dropped_of(&self, of: NodeId) -> u64 {
+        let dropped = self.reliefs.iter().filter_map(|relief| match relief {
+            Relief::Dropped { node, pages } if *node == of => Some(*pages),
+            _ => None,
+        });
+        dropped.sum()
+    }
+
     /// Counts pages of caches that were given up.
     pub(super) fn drop_caches(&mut self, from: NodeId, count: u64) {
         let dropped = self.reliefs.iter_mut().find_map(|relief| match relief {
@@ -163,6 +202,15 @@ impl Step {
         match self.ahead.iter_mut().find(|(node, _)| *node == from) {
             Some((_, pages)) => *pages = count.max(*pages),
             None if count > 0 => self.ahead.push((from, count)),
+            None => {}
+        }
+    }
+
+    /// Notes pages that may be on a full node instead.
+    pub(super) fn raise(&mut self, of: NodeId, count: u64) {
+        match self.raised.iter_mut().find(|(node, _)| *node == of) {
+            Some((_, pages)) => *pages += count,
+            None if count > 0 => self.raised.push((of, count)),
             None => {}
         }
     }

@@ -2,6 +2,7 @@
 
 mod alike;
 mod cache;
+mod doubt;
 mod drawn;
 mod forks;
 mod groups;

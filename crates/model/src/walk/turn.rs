@@ -79,6 +79,11 @@ impl Turn {
         Self { node, weight, ways, at: (0, 0) }
     }
 
+    /// The zones of all its ways.
+    pub(super) fn stops(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ways.iter().flat_map(|way| &way.stops).map(|stop| stop.zone)
+    }
+
     /// The nodes of its first round.
     pub(super) fn first_round(&self, zones: &[ZoneState]) -> NodeSet {
         let stops = self.ways.first().into_iter().flat_map(|way| &way.stops);

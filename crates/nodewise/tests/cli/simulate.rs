@@ -549,3 +549,26 @@ fn page_cache_is_nobodys_and_goes_when_it_is_dropped_unless_it_is_not_on_the_dis
         assert!(text.contains(words), "{words}: {text}");
     }
 }
+
+#[test]
+fn files_that_do_not_fit_on_a_node_may_replace_older_page_cache_there() {
+    let text = "machine = \"2x(1c 8G); dist=20\"\n[[program]]\nname = \"a\"\n\
+                [[event]]\nat = 1\nprogram = \"a\"\nread = \"7G\"\nfile = \"old\"\n\
+                [[event]]\nat = 2\nprogram = \"a\"\nread = \"3G\"\nfile = \"new\"\n";
+    let document = own(text);
+    let elsewhere = document["steps"][2]["taken"][1]["pages"].as_u64().unwrap();
+    assert!((2 << 18..3 << 18).contains(&elsewhere), "{document}");
+    assert_eq!(
+        document["steps"][2]["from_fragmented"],
+        serde_json::json!([{ "node": 0, "pages": elsewhere }])
+    );
+    let findings = document["steps"][2]["findings"].as_array().unwrap();
+    let findings: Vec<&str> = findings.iter().filter_map(Value::as_str).collect();
+    let [full, raised] = findings[..] else { panic!("{findings:?}") };
+    assert_eq!(full, "At 2 s node 0 was full for a: 2.1 GiB come from node 1 instead");
+    assert_eq!(
+        raised,
+        "At 2 s up to 2.1 GiB of the page cache may be on node 0 instead: if its memory is fragmented, raised watermarks \
+         (vm.watermark_boost_factor) make kswapd drop older page cache there"
+    );
+}

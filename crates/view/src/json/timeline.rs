@@ -54,6 +54,8 @@ struct StepJson<'a> {
     missing_pages: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<DroppedJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    from_fragmented: Vec<Pages>,
     #[serde(skip_serializing_if = "is_zero")]
     unwritten_pages: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -391,6 +393,7 @@ fn step(moment: &Moment) -> StepJson<'_> {
         swapped_in_pages: step.swapped_in,
         missing_pages: step.missing.as_ref().map(|end| end.pages),
         dropped: dropped(step),
+        from_fragmented: pages(step.raised.iter().copied()),
         unwritten_pages: step.unwritten,
         swapped_out: pages(swapped),
         demoted: demoted.collect(),

@@ -93,7 +93,7 @@ impl Foresight {
         }
         let mut next = self.clone();
         let step = next.play(program, &act)?;
-        next.simulation.doubt_own(OWN);
+        next.simulation.doubt_own(program, OWN);
         if !step.killed.is_empty() || step.missing.is_some() {
             return Ok(None);
         }
@@ -135,9 +135,15 @@ impl Foresight {
     pub fn blur_of(&self, program: &str) -> Option<u64> {
         match (self.confined.contains(program), self.known, self.is_lost) {
             (true, ..) => Some(0),
-            (false, Known::Apart, false) => Some(if self.is_blurred { BLUR } else { 0 }),
+            (false, Known::Apart, false) => {
+                Some(self.blur() + self.simulation.astray().values().sum::<u64>())
+            }
             (false, ..) => None,
         }
+    }
+
+    const fn blur(&self) -> u64 {
+        if self.is_blurred { BLUR } else { 0 }
     }
 
     /// Where the pages of a program are.
@@ -149,22 +155,25 @@ impl Foresight {
     pub fn cache(&self) -> Vec<(NodeId, i64, i64)> {
         let memory = self.simulation.memory();
         let (cache, placements) = (self.simulation.page_cache(), self.simulation.placements());
-        let blur = OWN + if self.is_blurred { BLUR } else { 0 };
+        let (blur, astray) = (OWN + self.blur(), self.simulation.astray());
         let interval = |node: NodeId| {
             let Interval { least, most } = cache.get(&node).copied().unwrap_or_default();
-            let (programs, more) = match self.known {
-                Known::Apart => (0, blur),
+            let (programs, fewer, more) = match self.known {
+                Known::Apart => (0, blur, blur),
                 Known::Together => {
                     let own = placements.iter().filter(|(owner, _)| matches!(owner, Owner::Program(_)));
                     let pages = own.map(|(_, own)| own.nodes.get(&node).copied().unwrap_or(0)).sum();
                     // A node that frees has more for requests than the next ones, which then keep more free.
                     let zones = memory.zones().iter().filter(|zone| zone.node == node);
                     let kept: u64 = zones.map(|zone| zone.marks.high - zone.marks.min).sum();
-                    (pages, blur + kept)
+                    let own = astray.get(&node).copied().unwrap_or(0);
+                    let others = astray.values().sum::<u64>() - own;
+                    (pages, blur + kept + own, blur + kept + others)
                 }
             };
-            let [least, most, more] = [least + programs, most + programs, more].map(|pages| pages as i64);
-            (node, least - more, most + more)
+            let [least, most, fewer, more] =
+                [least + programs, most + programs, fewer, more].map(|pages| pages as i64);
+            (node, least - fewer, most + more)
         };
         memory.nodes().iter().map(interval).collect()
     }

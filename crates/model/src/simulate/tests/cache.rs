@@ -3,28 +3,28 @@
 use super::*;
 use crate::caches::Interval;
 
-const MIB: u64 = 1 << 8;
+pub(super) const MIB: u64 = 1 << 8;
 
 fn part(file: &str, mib: Range<u64>) -> FilePart {
     FilePart { file: file.to_owned(), pages: mib.start * MIB..mib.end * MIB }
 }
 
-fn read(file: &str, mib: Range<u64>) -> Act {
+pub(super) fn read(file: &str, mib: Range<u64>) -> Act {
     Act::Read(part(file, mib))
 }
 
-fn write(file: &str, mib: Range<u64>) -> Act {
+pub(super) fn write(file: &str, mib: Range<u64>) -> Act {
     Act::Write(part(file, mib))
 }
 
 /// Pages of a file's cache by node.
-fn cached<const N: usize>(simulation: &Simulation, file: &str) -> [u64; N] {
+pub(super) fn cached<const N: usize>(simulation: &Simulation, file: &str) -> [u64; N] {
     let all = simulation.placements();
     let placement = all.get(&Owner::Cache(file.to_owned())).cloned().unwrap_or_default();
     std::array::from_fn(|node| placement.nodes.get(&NodeId::new(node as u32)).copied().unwrap_or(0))
 }
 
-fn dropped(step: &Step) -> u64 {
+pub(super) fn dropped(step: &Step) -> u64 {
     let pages = step.reliefs.iter().map(|relief| match relief {
         Relief::Dropped { pages, .. } => *pages,
         Relief::Swapped { .. } | Relief::Demoted { .. } => 0,
@@ -53,15 +53,15 @@ fn pages_of_the_kernel_can_wake_a_kswapd_where_few_are_left() {
     play(&mut simulation, &[("a", start("bind:0")), ("a", read("data", 0..1000))]);
     let node = NodeId::new(0);
     let above = simulation.memory().above_low_of(node);
-    simulation.doubt_own(above);
+    simulation.doubt_own("a", above);
     assert_eq!(simulation.page_cache()[&node], Interval { least: 1000 * MIB, most: 1000 * MIB });
-    simulation.doubt_own(above + 1);
+    simulation.doubt_own("a", above + 1);
     assert_eq!(simulation.page_cache()[&node].least, 1000 * MIB, "twice the high watermark is free");
     let heap = Mapping { pages: above - 10, ..mapping("heap", 0, Backing::NeverHuge) };
     play(&mut simulation, &[("a", Act::Allocate(heap))]);
-    simulation.doubt_own(10);
+    simulation.doubt_own("a", 10);
     assert_eq!(simulation.page_cache()[&node].least, 1000 * MIB);
-    simulation.doubt_own(11);
+    simulation.doubt_own("a", 11);
     let ahead = 2 * simulation.memory().high_of(node).end() - simulation.memory().free_of(node);
     assert_eq!(simulation.page_cache()[&node], Interval { least: 1000 * MIB - ahead, most: 1000 * MIB });
 }

@@ -146,6 +146,16 @@ pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
             ),
         );
     }
+    for (node, pages) in &step.raised {
+        tell(
+            TimelineFindingKind::Dropped,
+            format!(
+                "up to {} of the page cache may be on node {node} instead: if its memory is fragmented, raised watermarks \
+                 (vm.watermark_boost_factor) make kswapd drop older page cache there",
+                size_of(*pages, page)
+            ),
+        );
+    }
     if step.unwritten > 0 {
         tell(
             TimelineFindingKind::Stayed,
