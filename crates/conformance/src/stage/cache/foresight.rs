@@ -14,7 +14,7 @@ use nodewise_model::{Interval, Memory, Release, Weights};
 use super::OWN;
 
 /// Pages of a node around its low watermark where the next one takes over: free pages in lists of the CPUs.
-const BLUR: u64 = 2 * OWN;
+const BLUR: u64 = OWN;
 /// Page cache that has to be left on the nodes of a request which takes some, so that no program is killed.
 const LEFT: u64 = 8 * OWN;
 
