@@ -3,6 +3,7 @@
 mod foresight;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use nodewise_machine::{Bytes, CpuSet, Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::simulate::{Act, Backing, FilePart, Mapping, Part};
@@ -63,6 +64,7 @@ impl Stage<'_> {
         for (path, value) in SETTINGS {
             settings.push(Setting::with(path, value)?);
         }
+        lower_watermarks()?;
         let files = (0..script.files()).map(|file| Disk::file(file, script.pages_of_file(file)));
         let files = files.collect::<Result<Vec<_>, String>>()?;
         crate::swap::run("sync", &[])?;
@@ -93,6 +95,15 @@ impl Stage<'_> {
 
 fn say(error: CallError) -> String {
     error.to_string()
+}
+
+/// Lowers watermarks that were raised before, while the guest was booted. They stay raised until kswapd works, and then there is more
+/// room, and less page cache: the setting is for those that come. Each write to the scale factor works them out again
+/// (`__setup_per_zone_wmarks` in `mm/page_alloc.c`).
+fn lower_watermarks() -> Result<(), String> {
+    const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
+    let own = fs::read_to_string(SCALE).map_err(|error| format!("{SCALE}: {error}"))?;
+    write(SCALE, own.trim())
 }
 
 /// Works in a thread of its own on some CPUs.
