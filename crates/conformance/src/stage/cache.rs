@@ -3,7 +3,6 @@
 mod foresight;
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use nodewise_machine::{Bytes, CpuSet, Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::simulate::{Act, Backing, FilePart, Mapping, Part};
@@ -97,13 +96,11 @@ fn say(error: CallError) -> String {
     error.to_string()
 }
 
-/// Lowers watermarks that were raised before, while the guest was booted. They stay raised until kswapd works, and then there is more
-/// room, and less page cache: the setting is for those that come. Each write to the scale factor works them out again
-/// (`__setup_per_zone_wmarks` in `mm/page_alloc.c`).
+/// Lowers watermarks that were raised while the guest was booted. A factor of 0 leaves them raised until kswapd works, which drops page
+/// cache then. Each write to the scale factor works them out again (`__setup_per_zone_wmarks` in `mm/page_alloc.c`).
 fn lower_watermarks() -> Result<(), String> {
     const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
-    let own = fs::read_to_string(SCALE).map_err(|error| format!("{SCALE}: {error}"))?;
-    write(SCALE, own.trim())
+    write(SCALE, &kernel::line(SCALE)?)
 }
 
 /// Works in a thread of its own on some CPUs.

@@ -1,5 +1,10 @@
 //! Page cache of a node that may be elsewhere, or nowhere: the model places and drops it as if no kswapd worked ahead.
 //!
+//! Each node has counts of pages by which the kernel may differ ([`Doubt`]). They begin where kswapd may work ahead, where dirty pages
+//! may go to another node, and where pages were used again (`misjudged`). Each later step spreads them: page cache or memory of a
+//! program comes into room that the model does not have, and is missing where the model put it. [`Simulation::page_cache`]
+//! makes an interval of them, `drop_caches` settles them.
+//!
 //! # Source
 //! `balance_pgdat` and `kswapd_shrink_node` in `mm/vmscan.c`, `boost_watermark` in `mm/page_alloc.c`, `node_dirty_ok` in
 //! `mm/page-writeback.c`; 5.15 to at least 7.2.
@@ -79,13 +84,13 @@ impl Reach {
 
 impl Doubt {
     /// Pages that may be free beyond those of the model.
-    const fn room(self) -> u64 {
+    fn room(self) -> u64 {
         self.gone().saturating_add(self.displaced).saturating_add(self.astray)
     }
 
     /// Pages that the kernel may have dropped over time.
-    const fn gone(self) -> u64 {
-        if self.freed > self.fewer { self.freed } else { self.fewer }
+    fn gone(self) -> u64 {
+        self.freed.max(self.fewer)
     }
 }
 
@@ -135,8 +140,13 @@ impl Simulation {
     /// Pages that a node may have beyond those of the model.
     fn surplus(&self, node: NodeId) -> u64 {
         let more = self.doubts.get(&node).map_or(0, |doubt| doubt.more);
+        more.saturating_add(self.strangers(node))
+    }
+
+    /// Pages of programs on other nodes that may be on this one.
+    fn strangers(&self, node: NodeId) -> u64 {
         let others = self.doubts.iter().filter(|(other, _)| **other != node);
-        others.map(|(_, doubt)| doubt.astray).fold(more, u64::saturating_add)
+        others.map(|(_, doubt)| doubt.astray).fold(0, u64::saturating_add)
     }
 
     /// Whether no page of a node is above its low watermarks.
@@ -197,21 +207,18 @@ impl Simulation {
     /// Notes where pages of a node may lie instead, or stay, as it has less room in the kernel, or more: pages that are there beyond those
     /// of the model drive later ones to the next nodes, and pages of programs that are elsewhere save page cache that the model drops.
     fn doubt_surplus(&mut self, (node, pages, dropped): (NodeId, u64, u64), reach: &Reach, is_cache: bool) {
-        let others = self.doubts.iter().filter(|(other, _)| **other != node);
-        let strangers = others.map(|(_, doubt)| doubt.astray).fold(0, u64::saturating_add);
         let above = self.memory.above_low_of(node);
         let driven = self.surplus(node).saturating_sub(above).min(pages);
         let first = reach.before(node);
-        for other in
-            reach.nodes.iter().filter(|other| driven > 0 && *other != node && !first.contains(*other))
-        {
+        let behind = |other: &NodeId| *other != node && !first.contains(*other);
+        for other in reach.nodes.iter().filter(behind).filter(|_| driven > 0) {
             let doubt = self.doubts.entry(other).or_default();
             doubt.more = doubt.more.max(driven);
         }
         if let Some(doubt) = self.doubts.get_mut(&node) {
             doubt.more = doubt.more.max(doubt.astray.min(dropped));
         }
-        let fewer = strangers.saturating_sub(above).min(pages);
+        let fewer = self.strangers(node).saturating_sub(above).min(pages);
         if is_cache && fewer > 0 && reach.nodes.len() > 1 {
             let doubt = self.doubts.entry(node).or_default();
             doubt.displaced = doubt.displaced.max(fewer);
@@ -326,13 +333,11 @@ impl Simulation {
             let is_filled = |other: NodeId| {
                 other == node || reach.order.is_some() && self.memory.boost == 0 && first.contains(other)
             };
-            let gone =
-                doubts.iter().map(
-                    |(other, doubt)| {
-                        if is_filled(*other) { doubt.gone().min(astray) } else { doubt.gone() }
-                    },
-                );
-            let gone = gone.fold(self.misjudged, u64::saturating_add);
+            let gone_of = |(other, doubt): (&NodeId, &Doubt)| {
+                let most = if is_filled(*other) { astray } else { u64::MAX };
+                doubt.gone().min(most)
+            };
+            let gone = doubts.iter().map(gone_of).fold(self.misjudged, u64::saturating_add);
             if gone > 0 {
                 let doubt = self.doubts.entry(node).or_default();
                 doubt.more = doubt.more.saturating_add(used).min(gone).max(doubt.more);

@@ -150,6 +150,7 @@ impl Simulation {
         end
     }
 
+    /// The same without the doubts that come with it.
     fn take(
         &mut self,
         id: Id,

@@ -152,10 +152,7 @@ impl Step {
 
     /// Counts pages that were taken.
     pub(super) fn take(&mut self, node: NodeId, pages: u64) {
-        match self.taken.iter_mut().find(|(own, _)| *own == node) {
-            Some((_, sum)) => *sum += pages,
-            None => self.taken.push((node, pages)),
-        }
+        add(&mut self.taken, node, pages);
     }
 
     /// The pages that were taken and dropped so far.
@@ -207,11 +204,9 @@ impl Step {
     }
 
     /// Notes pages that may be on a full node instead.
-    pub(super) fn raise(&mut self, of: NodeId, count: u64) {
-        match self.raised.iter_mut().find(|(node, _)| *node == of) {
-            Some((_, pages)) => *pages += count,
-            None if count > 0 => self.raised.push((of, count)),
-            None => {}
+    pub(super) fn raise(&mut self, node: NodeId, pages: u64) {
+        if pages > 0 {
+            add(&mut self.raised, node, pages);
         }
     }
 
@@ -237,5 +232,13 @@ impl Step {
             Some(pages) => *pages += count,
             None => self.reliefs.push(Relief::Demoted { node: from, to: target, pages: count }),
         }
+    }
+}
+
+/// Adds to the pages of a node.
+fn add(nodes: &mut Vec<(NodeId, u64)>, node: NodeId, pages: u64) {
+    match nodes.iter_mut().find(|(own, _)| *own == node) {
+        Some((_, sum)) => *sum += pages,
+        None => nodes.push((node, pages)),
     }
 }

@@ -24,19 +24,20 @@ fn heap(mib: u64) -> Act {
     Act::Allocate(Mapping { pages: mib * MIB, ..mapping("heap", 0, Backing::NeverHuge) })
 }
 
+/// A machine on whose full node 0 kswapd may have freed pages ahead, and how many.
+fn with_room() -> (Simulation, u64) {
+    let mut simulation = plain();
+    let fill =
+        [("a", start("bind:0")), ("a", read("data", 0..7900)), ("b", start("bind:0")), ("b", heap(1000))];
+    let steps = play(&mut simulation, &fill);
+    let [(_, ahead)] = steps[3].ahead[..] else { panic!("{:?}", steps[3].ahead) };
+    (simulation, ahead)
+}
+
 #[test]
 fn room_that_kswapd_made_takes_pages_that_come_later_to_the_next_node() {
-    let mut simulation = plain();
-    let steps = [
-        ("a", start("bind:0")),
-        ("a", read("data", 0..7900)),
-        ("b", start("bind:0")),
-        ("b", heap(1000)),
-        ("c", start("default")),
-        ("c", read("new", 0..10)),
-    ];
-    let steps = play(&mut simulation, &steps);
-    let [(_, ahead)] = steps[3].ahead[..] else { panic!("{:?}", steps[3].ahead) };
+    let (mut simulation, ahead) = with_room();
+    play(&mut simulation, &[("c", start("default")), ("c", read("new", 0..10))]);
     assert!(ahead > 20 * MIB, "{ahead}");
     assert_eq!(cached::<2>(&simulation, "new"), [0, 10 * MIB]);
     // Ten pages of MiB came, and no more can be on node 0 instead.
@@ -67,19 +68,10 @@ fn room_that_kswapd_made_takes_pages_that_come_later_to_the_next_node() {
 
 #[test]
 fn kswapd_makes_room_again_when_pages_have_come_into_it() {
-    let mut simulation = plain();
+    let (mut simulation, ahead) = with_room();
     let more =
         |name: &str| Act::Allocate(Mapping { pages: 100 * MIB, ..mapping(name, 0, Backing::NeverHuge) });
-    let steps = [
-        ("a", start("bind:0")),
-        ("a", read("data", 0..7900)),
-        ("b", start("bind:0")),
-        ("b", heap(1000)),
-        ("c", start("default")),
-        ("c", read("new", 0..1000)),
-    ];
-    let steps = play(&mut simulation, &steps);
-    let [(_, ahead)] = steps[3].ahead[..] else { panic!("{:?}", steps[3].ahead) };
+    play(&mut simulation, &[("c", start("default")), ("c", read("new", 0..1000))]);
     for times in 1..4 {
         let all = all_cached(&simulation, 1);
         assert_eq!(interval(&simulation, 1), Interval { least: all - times * ahead, most: all }, "{times}");

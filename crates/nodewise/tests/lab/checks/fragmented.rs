@@ -140,8 +140,8 @@ pub fn pool(context: &Context) -> Result<(), String> {
 }
 
 /// The page cache of each node is in the interval of the model where one in pieces runs short, with `vm.watermark_boost_factor` as it
-/// is and with 0: its watermarks are raised, and kswapd frees that much more for a program that is bound to it. One that is not has
-/// pages from there again and again instead of the next node, for files and for memory of its own.
+/// is and with 0: its watermarks are raised, and kswapd frees that much more for a program that is bound to it. Files of one that is not
+/// may have pages from there again and again instead of the next node; memory of such a program takes the next node's.
 pub fn page_cache(context: &Context) -> Result<(), String> {
     const FACTOR: &str = "/proc/sys/vm/watermark_boost_factor";
     const READ_AHEAD: &str = "/sys/block/zram0/queue/read_ahead_kb";
@@ -152,8 +152,8 @@ pub fn page_cache(context: &Context) -> Result<(), String> {
     pieces.thin_out()?;
     // 6.18 reads ahead in larger pages, which a node in pieces does not have: they come from the next one.
     let _single = setting::Setting::with(READ_AHEAD, "0")?;
-    let own = fs::read_to_string(FACTOR).map_err(|error| format!("{FACTOR}: {error}"))?;
-    for factor in ["0", own.trim()] {
+    let own = kernel::line(FACTOR)?;
+    for factor in ["0", own.as_str()] {
         let _factor = setting::Setting::with(FACTOR, factor)?;
         let boost = factor.parse().map_err(|_| format!("{FACTOR}: {factor}"))?;
         for whose in [Whose::Bound, Whose::Free, Whose::Memory] {
