@@ -100,6 +100,19 @@ pub fn drop_page_cache() -> Result<(), String> {
     setting::write("/proc/sys/vm/drop_caches", "1")
 }
 
+/// Lowers watermarks that were raised where memory was fragmented, while a guest was booted say. With `vm.watermark_boost_factor` 0 they
+/// stay raised until kswapd works: until then a node has that many pages fewer for programs, and kswapd drops page cache for them.
+///
+/// # Source
+/// Each write to the scale factor works out the watermarks again (`__setup_per_zone_wmarks` in `mm/page_alloc.c`).
+///
+/// # Errors
+/// The setting cannot be read or written.
+pub fn lower_watermarks() -> Result<(), String> {
+    const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
+    setting::write(SCALE, &line(SCALE)?)
+}
+
 /// Memory with the zones' free pages as they are now.
 ///
 /// # Errors

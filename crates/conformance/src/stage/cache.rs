@@ -63,7 +63,7 @@ impl Stage<'_> {
         for (path, value) in SETTINGS {
             settings.push(Setting::with(path, value)?);
         }
-        lower_watermarks()?;
+        kernel::lower_watermarks()?;
         let files = (0..script.files()).map(|file| Disk::file(file, script.pages_of_file(file)));
         let files = files.collect::<Result<Vec<_>, String>>()?;
         crate::swap::run("sync", &[])?;
@@ -94,13 +94,6 @@ impl Stage<'_> {
 
 fn say(error: CallError) -> String {
     error.to_string()
-}
-
-/// Lowers watermarks that were raised while the guest was booted. A factor of 0 leaves them raised until kswapd works, which drops page
-/// cache then. Each write to the scale factor works them out again (`__setup_per_zone_wmarks` in `mm/page_alloc.c`).
-fn lower_watermarks() -> Result<(), String> {
-    const SCALE: &str = "/proc/sys/vm/watermark_scale_factor";
-    write(SCALE, &kernel::line(SCALE)?)
 }
 
 /// Works in a thread of its own on some CPUs.

@@ -22,6 +22,7 @@ mod moving;
 mod oom;
 mod policies;
 mod pools;
+mod raised;
 mod running;
 pub mod scripts;
 mod short;
@@ -177,6 +178,7 @@ const CACHE: &[(&str, Check)] = &[
     ("drawn_scripts_of_page_cache_end_as_the_model_says", scripts::cache),
     ("a_wrong_rule_of_page_cache_is_found_in_few_calls", scripts::wrong_rules_of_cache),
     ("a_fragmented_node_gives_more_of_its_page_cache", fragmented::page_cache),
+    ("raised_watermarks_are_lowered_before_a_script", raised::lowered),
 ];
 
 /// On a machine that memory is plugged into.

@@ -18,6 +18,8 @@ pub struct Zone {
     lists: Vec<List>,
     /// How far the free pages may be from the truth for each CPU.
     drift: u64,
+    /// Pages by which the watermarks are raised for a while.
+    raised: u64,
 }
 
 /// Free pages that are kept for one CPU.
@@ -32,6 +34,11 @@ impl Zone {
     /// The pages that are kept for CPUs. Those that a CPU does not need are given back after a while.
     pub fn kept(&self) -> u64 {
         self.lists.iter().map(|list| list.pages).sum()
+    }
+
+    /// The pages by which the watermarks are raised at the moment.
+    pub const fn raised(&self) -> u64 {
+        self.raised
     }
 
     /// The most pages that may be kept for a CPU.
@@ -86,7 +93,8 @@ fn zone(block: &str) -> Result<Zone, String> {
         },
         reserves: [reserve.ok_or_else(|| format!("{head} has no protection"))?; 4],
     };
-    Ok(Zone { state, lists: lists(rest), drift: find(rest, "vm stats threshold").unwrap_or_default() })
+    let drift = find(rest, "vm stats threshold").unwrap_or_default();
+    Ok(Zone { state, lists: lists(rest), drift, raised: number("boost ")? })
 }
 
 /// Each with a line for its CPU and lines for what is in it.

@@ -38,6 +38,8 @@ pub fn run(scripts: &str, kinds: &[ScriptKind], model: Option<&KernelRelease>) -
 fn arena(model: Option<&KernelRelease>) -> Result<Arena, Failure> {
     // A small node may be full of what was read while the guest was booted, which the kernel drops for programs.
     kernel::drop_page_cache().map_err(fail)?;
+    // The kernel reports watermarks with the pages by which they are raised.
+    kernel::lower_watermarks().map_err(fail)?;
     let input = input::load("live", Detail::Full)?;
     let release = Release::from_kernel(model.or(input.machine.kernel.as_ref()));
     let zones = Zones::from_input(&input, release)?;

@@ -11,7 +11,7 @@ use nodewise_conformance::difference::Aspect;
 use nodewise_conformance::script::Call;
 use nodewise_conformance::{
     Arena, Difference, Drawer, Found, Outcome, Prediction, Script, ScriptId, ScriptKind, Shrinking, Trouble,
-    program, reproducer,
+    kernel, program, reproducer,
 };
 use nodewise_machine::MemPolicy;
 use nodewise_model::oracle::Task;
@@ -92,6 +92,7 @@ fn all_same(context: &Context, arena: &Arena, ids: impl IntoIterator<Item = Scri
 }
 
 fn arena(context: &Context, prediction: Prediction) -> Result<Arena, String> {
+    kernel::lower_watermarks()?;
     let own = std::env::current_exe().expect("a test knows its own path");
     let program = vec![own.to_string_lossy().into_owned(), PROGRAM.to_owned()];
     Arena::new(context.seen.clone(), memory(context)?, prediction, program)
