@@ -44,7 +44,9 @@ impl Simulation {
         let lacking = found.lacking(&pages);
         let missing: u64 = lacking.iter().map(|range| range.end - range.start).sum();
         let policy = self.in_force(id).clone();
-        self.doubt_again(id, (pages.end - pages.start) - missing);
+        let all = pages.end - pages.start;
+        // Pages that are written go to other nodes before one is full.
+        self.doubt_again(id, all - missing, if writes { u64::MAX } else { all });
         for range in lacking {
             if let Some(object) = self.objects.get_mut(&object) {
                 object.read_in.set(range.clone(), Some(now));

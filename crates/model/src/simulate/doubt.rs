@@ -48,8 +48,8 @@ pub(super) struct Doubt {
 /// The nodes that requests of a program can use.
 pub(super) struct Reach {
     nodes: NodeSet,
-    /// The order in which pages are looked for; `None` where pages have turns.
-    order: Option<Vec<NodeId>>,
+    /// The order in which pages are looked for, for each turn, with its pages per round.
+    turns: Vec<(u64, Vec<NodeId>)>,
 }
 
 /// The doubts before a program takes pages.
@@ -73,9 +73,17 @@ struct Aged {
 }
 
 impl Reach {
+    /// The order in which pages are looked for; `None` where pages have turns.
+    fn order(&self) -> Option<&[NodeId]> {
+        match self.turns.as_slice() {
+            [(_, order)] => Some(order),
+            _ => None,
+        }
+    }
+
     /// Nodes whose room pages take before that of a node.
     fn before(&self, node: NodeId) -> NodeSet {
-        match &self.order {
+        match self.order() {
             Some(order) => order.iter().copied().take_while(|other| *other != node).collect(),
             None => self.nodes.difference(&NodeSet::from_iter([node])),
         }
@@ -320,8 +328,8 @@ impl Simulation {
 
     /// Notes that pages of a file which are used again may have been dropped, and come back now to another node. They take the room
     /// first that others have left on nodes where they are looked for before: no node behind has more for these, but for those
-    /// whose room programs have taken.
-    pub(super) fn doubt_again(&mut self, id: Id, used: u64) {
+    /// whose room programs have taken. `pages` are those and the ones that come with them, as many as may fill a node.
+    pub(super) fn doubt_again(&mut self, id: Id, used: u64, pages: u64) {
         if self.doubts.is_empty() && self.misjudged == 0 {
             return;
         }
@@ -331,18 +339,37 @@ impl Simulation {
         for node in &reach.nodes {
             let first = reach.before(node);
             let is_filled = |other: NodeId| {
-                other == node || reach.order.is_some() && self.memory.boost == 0 && first.contains(other)
+                other == node || reach.order().is_some() && self.memory.boost == 0 && first.contains(other)
             };
             let gone_of = |(other, doubt): (&NodeId, &Doubt)| {
                 let most = if is_filled(*other) { astray } else { u64::MAX };
                 doubt.gone().min(most)
             };
             let gone = doubts.iter().map(gone_of).fold(self.misjudged, u64::saturating_add);
-            if gone > 0 {
+            let used = self.reaching(&reach, node, used, pages);
+            if gone > 0 && used > 0 {
                 let doubt = self.doubts.entry(node).or_default();
                 doubt.more = doubt.more.saturating_add(used).min(gone).max(doubt.more);
             }
         }
+    }
+
+    /// How many of some pages can come to a node: those of the turns in which each node before it is full, or would be with `pages` more.
+    fn reaching(&self, reach: &Reach, node: NodeId, some: u64, pages: u64) -> u64 {
+        let all: u64 = reach.turns.iter().map(|(weight, _)| weight).sum();
+        let may_fill = |other: &NodeId| {
+            let high = self.memory.high_of(*other);
+            let raised = high.end() - high.start();
+            let most = pages.saturating_add(self.surplus(*other)).saturating_add(raised);
+            self.memory.above_low_of(*other) < most
+        };
+        let comes = |order: &[NodeId]| {
+            order.contains(&node) && order.iter().take_while(|other| **other != node).all(may_fill)
+        };
+        let turns = reach.turns.iter().filter(|(_, order)| comes(order));
+        // Whose turn is first is not known, neither of these pages nor of all.
+        let share = |weight: u64| (some / all).saturating_mul(weight).saturating_add(3 * weight);
+        turns.map(|(weight, _)| share(*weight)).fold(0, u64::saturating_add).min(some)
     }
 
     /// Notes that pages which were written may be on other nodes, where a node has as many that are not on the disk as it may have.
@@ -373,7 +400,7 @@ impl Simulation {
     /// The nodes that requests of a program can use under a policy.
     pub(super) fn reach(&self, id: Id, policy: &Policy) -> Reach {
         let route = self.route_of(id, policy);
-        Reach { nodes: route.out_of_memory(0).inside, order: route.nodes_in_order(&self.memory) }
+        Reach { nodes: route.out_of_memory(0).inside, turns: route.orders(&self.memory) }
     }
 
     /// Nodes on which a program's page cache may be.

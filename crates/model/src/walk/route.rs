@@ -44,16 +44,18 @@ impl Route {
         if order > 0 { &mut self.huge } else { &mut self.small }
     }
 
-    /// The nodes in the order in which pages are looked for; `None` where pages have turns.
-    pub(crate) fn nodes_in_order(&self, memory: &Memory) -> Option<Vec<NodeId>> {
-        let [turn] = self.small.as_slice() else { return None };
-        let mut nodes = Vec::new();
-        for node in turn.stops().map(|zone| memory.zones[zone].node) {
-            if !nodes.contains(&node) {
-                nodes.push(node);
+    /// The nodes in the order in which pages are looked for, for each turn, with its pages per round.
+    pub(crate) fn orders(&self, memory: &Memory) -> Vec<(u64, Vec<NodeId>)> {
+        let order = |turn: &Turn| {
+            let mut nodes = Vec::new();
+            for node in turn.stops().map(|zone| memory.zones[zone].node) {
+                if !nodes.contains(&node) {
+                    nodes.push(node);
+                }
             }
-        }
-        Some(nodes)
+            (turn.weight, nodes)
+        };
+        self.small.iter().map(order).collect()
     }
 
     pub(crate) fn out_of_memory(&self, pages: u64) -> OutOfMemory {

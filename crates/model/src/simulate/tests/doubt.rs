@@ -208,3 +208,30 @@ fn pages_that_come_back_take_the_room_that_others_have_left_before() {
         assert!(interval(&simulation, other).most > all_cached(&simulation, other), "node {node}");
     }
 }
+
+#[test]
+fn each_turn_brings_its_share_of_the_pages_that_come_back() {
+    let more = |policy: &str, full: u32| {
+        let mut simulation = simulation_on("4x(8c 8G); dist=20", Release::REFERENCE);
+        simulation.memory.boost = 0;
+        let steps = [("a", start("bind:0")), ("a", read("data", 0..7900)), ("a", heap(1000))];
+        play(&mut simulation, &steps);
+        // Less is left than what is read below.
+        let pages = simulation.memory().above_low_of(NodeId::new(full)).saturating_sub(MIB);
+        let fill = Act::Allocate(Mapping { pages, ..mapping("heap", 0, Backing::NeverHuge) });
+        let bound = start(&format!("bind:{full}"));
+        play(
+            &mut simulation,
+            &[("b", bound), ("b", fill), ("c", start(policy)), ("c", read("data", 7000..7030))],
+        );
+        [1, 2, 3].map(|node| interval(&simulation, node).most)
+    };
+    let all = 30 * MIB;
+    let share = all / 3 + 3;
+    // Pages of node 0, which is full.
+    assert_eq!(more("prefer:3", 1), [0, 0, all]);
+    assert_eq!(more("interleave:0,2-3", 0), [share, share, share]);
+    assert_eq!(more("interleave:2-3", 0), [0, all / 2 + 3, all / 2 + 3]);
+    // Where node 1 is full, too, those of its turn come to node 2.
+    assert_eq!(more("interleave:0,2-3", 1)[1..], [2 * share, share]);
+}
