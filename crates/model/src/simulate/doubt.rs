@@ -81,6 +81,16 @@ impl Reach {
         }
     }
 
+    /// Pages that a node has of its own turns, of this many of all: at least, since it is not known whose turn is first.
+    fn own(&self, node: NodeId, all: u64) -> u64 {
+        if self.order().is_some() {
+            return 0;
+        }
+        let round: u64 = self.turns.iter().map(|(weight, _)| weight).sum();
+        let turn = self.turns.iter().find(|(_, order)| order.first() == Some(&node));
+        turn.map_or(0, |(weight, _)| (all / round).saturating_mul(*weight).saturating_sub(*weight))
+    }
+
     /// Nodes whose room pages take before that of a node.
     fn before(&self, node: NodeId) -> NodeSet {
         match self.order() {
@@ -183,23 +193,28 @@ impl Simulation {
         let made = made.fold(0, u64::saturating_add);
         let misjudged = if is_cache { before.misjudged } else { 0 };
         let mut woken = NodeSet::default();
-        for Taken { node, pages, dropped } in step.taken_since(&before.step) {
+        let taken = step.taken_since(&before.step);
+        let all = taken.iter().map(|taken| taken.pages).fold(0, u64::saturating_add);
+        for Taken { node, pages, dropped } in taken {
             // A node that is full stays so: where fewer pages come, fewer go.
             let pages = if is_cache { pages.saturating_sub(dropped) } else { pages };
+            // As long as a node has room, pages of its own turns are on it. Memory of programs may have turns of huge pages.
+            let own = if is_cache && !self.is_full(node) { reach.own(node, all) } else { 0 };
+            let fallen = pages.saturating_sub(own);
             let first: NodeSet = reach.before(node).iter().filter(|other| self.is_full(*other)).collect();
-            let raised = if is_cache { self.raised(&first) } else { NodeSet::default() };
+            let raised = if is_cache && fallen > 0 { self.raised(&first) } else { NodeSet::default() };
             let room = if raised.is_empty() {
                 first.iter().map(room_of).fold(0, u64::saturating_add).min(made).saturating_add(misjudged)
             } else {
                 // Pages that come in take the place of those that go.
                 u64::MAX
             };
-            raised.iter().for_each(|other| step.raise(other, pages));
+            raised.iter().for_each(|other| step.raise(other, fallen));
             woken = woken.union(&raised);
             self.doubt_surplus((node, pages, dropped), reach, is_cache);
             let doubt = self.doubts.get(&node).copied().unwrap_or_default();
             let side = if is_cache { doubt.displaced } else { doubt.astray };
-            let elsewhere = side.saturating_add(pages).min(room).max(side);
+            let elsewhere = side.saturating_add(fallen).min(room).max(side);
             if elsewhere > side {
                 self.room_used = self.room_used.saturating_add(elsewhere - side);
                 let doubt = self.doubts.entry(node).or_default();

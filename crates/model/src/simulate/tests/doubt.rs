@@ -235,3 +235,22 @@ fn each_turn_brings_its_share_of_the_pages_that_come_back() {
     // Where node 1 is full, too, those of its turn come to node 2.
     assert_eq!(more("interleave:0,2-3", 1)[1..], [2 * share, share]);
 }
+
+#[test]
+fn pages_of_a_nodes_own_turns_are_on_it() {
+    let fill = [("a", start("bind:0")), ("a", read("data", 0..8400))];
+    let later = [("c", start("interleave:0-1")), ("c", read("new", 0..1000))];
+    let mut raised = simulation();
+    play(&mut raised, &fill);
+    let steps = play(&mut raised, &later);
+    assert_eq!(cached::<2>(&raised, "new"), [0, 1000 * MIB]);
+    // Those of node 0 have fallen to it, but for one whose turn is not known.
+    let fallen = 500 * MIB + 1;
+    assert_eq!(steps[1].raised, [(NodeId::new(0), fallen)]);
+    assert_eq!(interval(&raised, 1), Interval { least: 1000 * MIB - fallen, most: 1000 * MIB });
+    // Room that kswapd has made has no others either.
+    let (mut simulation, ahead) = with_room();
+    play(&mut simulation, &[("c", start("interleave:0-1")), ("c", read("new", 0..20))]);
+    assert!(ahead > 20 * MIB, "{ahead}");
+    assert_eq!(interval(&simulation, 1), Interval { least: 10 * MIB - 1, most: 20 * MIB });
+}
