@@ -66,6 +66,7 @@ impl Simulation {
         }
         if writes && self.programs.contains_key(&id) {
             self.doubt_spread(id, &step);
+            self.doubt_turns(id, &step);
         }
         step
     }

@@ -20,6 +20,7 @@ use super::run::Held;
 use super::step::{Step, Taken};
 use crate::caches::Interval;
 use crate::policy::set::Policy;
+use crate::release::Change;
 
 /// `vm.dirty_ratio` of the kernel, in percent: a node takes no more pages to write to beyond this share of what it has free and in
 /// its cache, as long as another one does.
@@ -409,6 +410,23 @@ impl Simulation {
                 let side = if other == *node { &mut doubt.fewer } else { &mut doubt.more };
                 *side = side.saturating_add(beyond);
             }
+        }
+    }
+
+    /// Notes that pages which were written under an interleaving policy may be on any of its nodes: where files have larger pages, a
+    /// turn is one of those, and other pages that a call takes between them have turns, too.
+    pub(super) fn doubt_turns(&mut self, id: Id, step: &Step) {
+        let reach = self.reach(id, self.in_force(id));
+        if reach.order().is_some() || !self.release.has(Change::LargerPagesOfFiles) {
+            return;
+        }
+        let all = step.taken.iter().map(|(_, pages)| *pages).fold(0, u64::saturating_add);
+        let nodes = reach.nodes.iter().filter(|node| self.reaching(&reach, *node, all, all) > 0);
+        for node in nodes.collect::<NodeSet>().iter() {
+            let own = step.taken.iter().find(|(other, _)| *other == node).map_or(0, |(_, pages)| *pages);
+            let doubt = self.doubts.entry(node).or_default();
+            doubt.displaced = doubt.displaced.saturating_add(own);
+            doubt.more = doubt.more.saturating_add(all - own);
         }
     }
 

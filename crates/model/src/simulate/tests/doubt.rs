@@ -254,3 +254,16 @@ fn pages_of_a_nodes_own_turns_are_on_it() {
     assert!(ahead > 20 * MIB, "{ahead}");
     assert_eq!(interval(&simulation, 1), Interval { least: 10 * MIB - 1, most: 20 * MIB });
 }
+
+#[test]
+fn turns_of_larger_pages_take_what_is_written_to_any_node() {
+    let written = |release: Release| {
+        let mut simulation = simulation_on("4x(8c 8G); dist=20", release);
+        play(&mut simulation, &[("a", start("interleave:1,3")), ("a", write("data", 0..100))]);
+        [1, 2, 3].map(|node| interval(&simulation, node))
+    };
+    let half = Interval::exactly(50 * MIB);
+    assert_eq!(written(Release::new(6, 12)), [half, Interval::exactly(0), half]);
+    let any = Interval { least: 0, most: 100 * MIB };
+    assert_eq!(written(Release::new(6, 18)), [any, Interval::exactly(0), any]);
+}
