@@ -82,14 +82,18 @@ impl Reach {
         }
     }
 
+    /// Pages of a round of turns.
+    fn round(&self) -> u64 {
+        self.turns.iter().map(|(weight, _)| weight).sum()
+    }
+
     /// Pages that a node has of its own turns, of this many of all: at least, since it is not known whose turn is first.
     fn own(&self, node: NodeId, all: u64) -> u64 {
         if self.order().is_some() {
             return 0;
         }
-        let round: u64 = self.turns.iter().map(|(weight, _)| weight).sum();
         let turn = self.turns.iter().find(|(_, order)| order.first() == Some(&node));
-        turn.map_or(0, |(weight, _)| (all / round).saturating_mul(*weight).saturating_sub(*weight))
+        turn.map_or(0, |(weight, _)| (all / self.round()).saturating_mul(*weight).saturating_sub(*weight))
     }
 
     /// Nodes whose room pages take before that of a node.
@@ -372,7 +376,6 @@ impl Simulation {
 
     /// How many of some pages can come to a node: those of the turns in which each node before it is full, or would be with `pages` more.
     fn reaching(&self, reach: &Reach, node: NodeId, some: u64, pages: u64) -> u64 {
-        let all: u64 = reach.turns.iter().map(|(weight, _)| weight).sum();
         let may_fill = |other: &NodeId| {
             let high = self.memory.high_of(*other);
             let raised = high.end() - high.start();
@@ -384,7 +387,7 @@ impl Simulation {
         };
         let turns = reach.turns.iter().filter(|(_, order)| comes(order));
         // Whose turn is first is not known, neither of these pages nor of all.
-        let share = |weight: u64| (some / all).saturating_mul(weight).saturating_add(3 * weight);
+        let share = |weight: u64| (some / reach.round()).saturating_mul(weight).saturating_add(3 * weight);
         turns.map(|(weight, _)| share(*weight)).fold(0, u64::saturating_add).min(some)
     }
 
@@ -416,8 +419,11 @@ impl Simulation {
     /// Notes that pages which were written under an interleaving policy may be on any of its nodes: where files have larger pages, a
     /// turn is one of those, and other pages that a call takes between them have turns, too.
     pub(super) fn doubt_turns(&mut self, id: Id, step: &Step) {
+        if !self.release.has(Change::LargerPagesOfFiles) {
+            return;
+        }
         let reach = self.reach(id, self.in_force(id));
-        if reach.order().is_some() || !self.release.has(Change::LargerPagesOfFiles) {
+        if reach.order().is_some() {
             return;
         }
         let all = step.taken.iter().map(|(_, pages)| *pages).fold(0, u64::saturating_add);

@@ -28,7 +28,7 @@ use crate::zoneinfo::{self, Zone};
 /// The size of the pages of the pool.
 const HUGE: Bytes = Bytes::from_mib(2);
 /// Pieces of memory that stay and that go, in turn: eight to a huge page.
-const PIECE: Bytes = Bytes::from_kib(256);
+pub(super) const PIECE: Bytes = Bytes::from_kib(256);
 /// One part in this many of the free memory is never filled, and is what the pool can get.
 const LEFT: u64 = 4;
 

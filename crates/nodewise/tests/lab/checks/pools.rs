@@ -65,7 +65,7 @@ fn foreseen(context: &Context, name: &str, events: &str) -> Result<Vec<u64>, Str
 }
 
 /// Puts this thread on the first CPU of a node.
-fn run_on(context: &Context, node: NodeId) -> Result<(), String> {
+pub(super) fn run_on(context: &Context, node: NodeId) -> Result<(), String> {
     let cpu = context.seen.cpus_of(node).first().ok_or("the node has a CPU")?;
     affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).map_err(|error| error.to_string())
 }

@@ -3,11 +3,13 @@
 use std::os::unix::net::UnixDatagram;
 
 use nodewise_conformance::kernel;
-use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
-use nodewise_syscall::{NodeBuffer, PageKind, Task, affinity};
+use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_syscall::{NodeBuffer, PageKind};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use super::fragmented::PIECE;
 use super::moving::{free, two};
+use super::pools::run_on;
 use super::same;
 use crate::guest::FIGURE;
 use crate::nodewise::Context;
@@ -17,8 +19,6 @@ use crate::zoneinfo::{self, Zone};
 const ENOUGH: u64 = 2560;
 /// kswapd may lower them before all memory is free again.
 const TRIES: usize = 8;
-/// Memory that stays and goes in turn: eight to a huge page.
-const PIECE: Bytes = Bytes::from_kib(256);
 /// Memory that is left free, and the most sockets, which take about 2 KiB each.
 const ROOM: Bytes = Bytes::from_mib(64);
 const SOCKETS: u64 = 100_000;
@@ -44,7 +44,6 @@ pub fn lowered(context: &Context) -> Result<(), String> {
 /// Has the kernel raise the watermarks of a node: memory for sockets, which cannot move, comes out of small pieces of memory that can.
 /// The pages by which they are raised when all of it is free again.
 fn raise(context: &Context, node: NodeId) -> Result<u64, String> {
-    let cpu = context.seen.cpus_of(node).first().ok_or("the node has a CPU")?;
     let limit = Rlimit { current: Some(2 * SOCKETS), maximum: Some(2 * SOCKETS) };
     setrlimit(Resource::Nofile, limit).map_err(|error| format!("open files: {error}"))?;
     let bound = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
@@ -53,7 +52,7 @@ fn raise(context: &Context, node: NodeId) -> Result<u64, String> {
     let pieces = (0..count).map(piece).collect::<Result<Vec<_>, String>>()?;
     let kept: Vec<NodeBuffer> = pieces.into_iter().step_by(2).collect();
     let make = || -> Result<(), String> {
-        affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).map_err(|error| error.to_string())?;
+        run_on(context, node)?;
         let mut sockets = Vec::new();
         while (sockets.len() as u64) < SOCKETS && raised_by(node)? < ENOUGH {
             for _ in 0..AT_ONCE {
